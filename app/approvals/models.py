@@ -1,0 +1,34 @@
+"""Approvals: immutable records of who agreed to which object, by its hash."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.kit.db import Base, UtcDateTime, id_column
+
+
+class Approval(Base):
+    """One decision of one person for one party.
+
+    `object_kind`: plan (seals), conditional (consents), sign_off (signs a gate's report), rig_cause (an attempt does not count),
+    stop_loss (lifts a stop), close (closes an engagement that was not concluded).
+    `object_hash` is what was looked at: plan hash, verdict hash, report manifest hash.
+    """
+
+    __tablename__ = "approval"
+    id: Mapped[str] = id_column()
+    engagement_id: Mapped[str] = mapped_column(ForeignKey("engagement.id"))
+    object_kind: Mapped[str] = mapped_column(String(20))
+    object_id: Mapped[str] = mapped_column(String(36))
+    object_hash: Mapped[str] = mapped_column(String(80))
+    party: Mapped[str] = mapped_column(String(16))
+    user_id: Mapped[str] = mapped_column(ForeignKey("user_account.id"))
+    person: Mapped[str] = mapped_column(String(120))
+    role: Mapped[str] = mapped_column(String(120))
+    decision: Mapped[str] = mapped_column(String(16))  # approve | reject
+    comment: Mapped[str] = mapped_column(Text, default="")
+    scan_sha256: Mapped[str | None] = mapped_column(String(64))  # scan of the printed, signed and stamped report
+    at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -1,0 +1,124 @@
+"""The database: engine, the two kinds of session, and the column types every feature uses.
+
+A read session is deferred; a write session begins IMMEDIATE on SQLite, because a read that turns into a write fails at
+once with "database is locked" in spite of the busy time-out. One request or task is one transaction, committed here at the edge.
+"""
+
+from __future__ import annotations
+
+import uuid as _stdlib_uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+import uuid_utils
+from sqlalchemy import JSON, DateTime, Engine, MetaData, String, create_engine, event, text
+from sqlalchemy.engine import Dialect
+from sqlalchemy.orm import DeclarativeBase, Session, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+from app.settings import settings
+
+NAMING = {
+    "ix": "ix_%(column_0_label)s",
+    "uq": "uq_%(table_name)s_%(column_0_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class Base(DeclarativeBase):
+    """Base of all tables; constraints are named so that SQLite batch migrations can drop them."""
+
+    metadata = MetaData(naming_convention=NAMING)
+    type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON}  # noqa: RUF012
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware UTC datetime, microseconds kept, on databases with and without time zones."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse naive datetimes: a time without a zone is a guess."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a datetime without a time zone cannot be stored")
+        value = value.astimezone(UTC)
+        return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Give the zone back that SQLite cannot keep."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def new_id() -> str:
+    """Return a new UUIDv7 as text: sorts by time of creation."""
+    return str(uuid_utils.uuid7())
+
+
+def is_id(value: str) -> bool:
+    """Tell whether a text has the form of an id."""
+    try:
+        return str(_stdlib_uuid.UUID(value)) == value
+    except ValueError:
+        return False
+
+
+def id_column(**kw: Any) -> Any:
+    """Return a primary key column holding a UUIDv7 text."""
+    return mapped_column(String(36), primary_key=True, default=new_id, **kw)
+
+
+@lru_cache(maxsize=4)
+def engine_for(url: str) -> Engine:
+    """Return the engine of a database URL, with SQLite set to WAL, full synchronisation and foreign keys."""
+    if url.startswith("sqlite"):
+        engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False})
+
+        @event.listens_for(engine, "connect")
+        def _pragmas(connection: Any, _record: Any) -> None:
+            connection.isolation_level = None  # we say BEGIN ourselves
+            cursor = connection.cursor()
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000"):
+                cursor.execute(f"PRAGMA {pragma}")
+            cursor.close()
+
+        @event.listens_for(engine, "begin")
+        def _begin(connection: Any) -> None:
+            mode = connection.get_execution_options().get("quadgate_begin", "DEFERRED")
+            connection.exec_driver_sql(f"BEGIN {mode}")
+
+        return engine
+    return create_engine(url, pool_pre_ping=True, pool_size=5)
+
+
+@contextmanager
+def read_session() -> Iterator[Session]:
+    """Open a session for reading; nothing is committed."""
+    with Session(engine_for(settings().database_url), expire_on_commit=False) as session:
+        yield session
+
+
+@contextmanager
+def write_session() -> Iterator[Session]:
+    """Open a session for writing; commits when the block ends well, rolls back when it does not."""
+    engine = engine_for(settings().database_url).execution_options(quadgate_begin="IMMEDIATE")
+    with Session(engine, expire_on_commit=False) as session, session.begin():
+        yield session
+
+
+def database_now(session: Session) -> datetime:
+    """Return the database's clock in UTC: due times and leases are read from one clock, whoever asks."""
+    if session.get_bind().dialect.name == "sqlite":
+        value = session.execute(text("SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')")).scalar_one()
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+    value = session.execute(text("SELECT clock_timestamp()")).scalar_one()
+    return value.astimezone(UTC)

@@ -1,0 +1,57 @@
+"""All settings, in one place. Each is an environment variable QUADGATE_<NAME>, or a line of the file `.env`."""
+
+from __future__ import annotations
+
+import socket
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Settings(BaseSettings):
+    """Where things are kept and how the parts find each other."""
+
+    model_config = SettingsConfigDict(env_prefix="QUADGATE_", env_file=".env", extra="ignore")
+
+    state_dir: Path = ROOT / "var"  # database, evidence, runs, broker: everything that a backup must hold
+    database_url: str = ""  # empty: SQLite below state_dir
+    broker_url: str = ""  # empty: the Unix socket of the broker that `quadgate up` starts
+    secret_key: SecretStr = SecretStr("")  # empty: made once and kept 0600 below state_dir
+    node: str = socket.gethostname()  # the name of the machine whose worker starts host processes
+    web_host: str = "127.0.0.1"
+    web_port: int = 8765
+    public_url: str = ""
+    default_locale: str = "zh_CN"
+    secure_cookies: bool = False
+    tick_seconds: float = 1.0
+    lease_seconds: int = 30
+    advance_seconds: int = 20
+    playbook_dir: Path = ROOT / "playbooks"
+    template_dir: Path = ROOT / "templates"
+
+    @property
+    def evidence_dir(self) -> Path:
+        """Return the content-addressed store: evidence/ab/cdef..."""
+        return self.state_dir / "evidence"
+
+    @property
+    def runs_dir(self) -> Path:
+        """Return the private directories of playbook runs: runs/<attempt>/<step>-<try>/."""
+        return self.state_dir / "runs"
+
+
+@lru_cache(maxsize=1)
+def settings() -> Settings:
+    """Return the settings of this process, read once."""
+    value = Settings()
+    state = value.state_dir.resolve()
+    value.state_dir = state
+    if not value.database_url:
+        value.database_url = f"sqlite:///{state / 'quadgate.db'}"
+    if not value.broker_url:
+        value.broker_url = f"redis+socket://{state / 'broker' / 'redis.sock'}"
+    return value

@@ -1,0 +1,40 @@
+"""Sentences in both languages, side by side, so that a verdict can be read in either without a service.
+
+The service's own pages use gettext catalogues; a verdict must carry its words with it, because it is recomputed
+offline and printed in two editions of one report. A test checks that both halves name the same placeholders.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Text:
+    """One sentence or title in English and Simplified Chinese."""
+
+    en: str
+    zh: str
+
+    def fill(self, **values: Any) -> Text:
+        """Return the sentence with its `{placeholders}` filled in both languages.
+
+        A value that is itself a `Text` is put in language by language.
+        """
+        en = {k: v.en if isinstance(v, Text) else v for k, v in values.items()}
+        zh = {k: v.zh if isinstance(v, Text) else v for k, v in values.items()}
+        return Text(self.en.format(**en), self.zh.format(**zh))
+
+    def json(self) -> dict[str, str]:
+        """Return the form that stands in verdict.json."""
+        return {"en": self.en, "zh-CN": self.zh}
+
+    @classmethod
+    def parse(cls, value: dict[str, str]) -> Text:
+        """Read the form that `json` wrote."""
+        return cls(en=value["en"], zh=value["zh-CN"])
+
+    def in_language(self, language: str) -> str:
+        """Return the half for a locale name: anything that starts with zh is Chinese."""
+        return self.zh if language.startswith("zh") else self.en
