@@ -120,5 +120,5 @@ def database_now(session: Session) -> datetime:
     if session.get_bind().dialect.name == "sqlite":
         value = session.execute(text("SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')")).scalar_one()
         return datetime.fromisoformat(value).replace(tzinfo=UTC)
-    value = session.execute(text("SELECT clock_timestamp()")).scalar_one()
-    return value.astimezone(UTC)
+    now: datetime = session.execute(text("SELECT clock_timestamp()")).scalar_one()
+    return now.astimezone(UTC)
