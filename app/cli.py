@@ -1,0 +1,60 @@
+"""The command `quadgate`: the one place that knows every sub-command and what its exit code may mean.
+
+Codes 1 to 4 are verdicts (DESIGN section 8). A usage error is 64 and an internal error 70 in every command, so that a typo can
+never read as a verdict.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+
+import typer
+from click.exceptions import Abort, ClickException, Exit
+
+from app.kit.errors import QuadgateError
+
+USAGE, INTERNAL, REFUSED, INTERRUPTED = 64, 70, 65, 130
+
+# Each names a module of app.commands; a module offers `register(app)` and is imported only when it is needed to build the command list.
+COMMANDS = ("demo", "judge", "read", "plan", "report", "up", "serve", "worker", "user", "db", "audit")
+
+app = typer.Typer(
+    name="quadgate",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Runs the joint test of a KV-cache-offload storage product as four gates, and judges them from evidence.",
+)
+
+
+def build() -> typer.Typer:
+    """Return the application with every sub-command registered."""
+    for name in COMMANDS:
+        importlib.import_module(f"app.commands.{name}").register(app)
+    return app
+
+
+def main() -> None:
+    """Run the command line and turn every end into the documented exit code."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
+    try:
+        code = build()(standalone_mode=False)
+    except Exit as end:
+        code = end.exit_code
+    except Abort:
+        code = INTERRUPTED
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except ClickException as error:
+        error.show()
+        code = USAGE
+    except QuadgateError as error:
+        print(error.text("en"), file=sys.stderr)
+        code = REFUSED
+    except Exception as error:  # noqa: BLE001
+        logging.getLogger("quadgate").debug("internal error", exc_info=True)
+        print(f"quadgate met an internal error: {type(error).__name__}: {error}. QUADGATE_LOG=debug shows where.", file=sys.stderr)
+        code = INTERNAL
+    sys.exit(code if isinstance(code, int) else 0)
