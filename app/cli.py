@@ -11,7 +11,7 @@ import logging
 import sys
 
 import typer
-from click.exceptions import Abort, ClickException, Exit
+from typer.exceptions import Abort, TyperException
 
 from app.kit.errors import QuadgateError
 
@@ -40,15 +40,11 @@ def main() -> None:
     """Run the command line and turn every end into the documented exit code."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
     try:
-        code = build()(standalone_mode=False)
-    except Exit as end:
-        code = end.exit_code
-    except Abort:
+        code = build()(standalone_mode=False)  # the code of a typer.Exit, or None
+    except (Abort, KeyboardInterrupt):
         code = INTERRUPTED
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except ClickException as error:
-        error.show()
+    except TyperException as error:  # Typer's own base of every usage error
+        error.show()  # type: ignore[attr-defined]
         code = USAGE
     except QuadgateError as error:
         print(error.text("en"), file=sys.stderr)

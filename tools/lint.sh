@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every check that reads the code and runs none of it. All of them run; the first failure decides the exit code.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 failed=0
 check() {
   echo "== $1"
