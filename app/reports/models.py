@@ -24,4 +24,5 @@ class Report(Base):
     size: Mapped[int] = mapped_column(BigInteger)
     manifest_hash: Mapped[str] = mapped_column(String(80))
     verdict_hash: Mapped[str] = mapped_column(String(80))
+    basis: Mapped[str] = mapped_column(String(80), default="")  # hash of all facts it rests on, the same in both languages: same basis, same revision
     at: Mapped[datetime] = mapped_column(UtcDateTime)
