@@ -1,0 +1,357 @@
+"""The plan's sections: each field with the one specification that reads, checks and writes it. Values stand in default-plan.yaml."""
+
+# ruff: noqa: RUF009 - `of` and `section` are dataclasses.field with a specification
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from gates.schema import Choice, Exact, Items, Maybe, Measure, Table, Whole, Words, YesNo, of, section
+from gates.units import Quantity
+
+GATES = ("G1", "G2", "G3", "G4")
+ARMS = ("baseline", "candidate", "recompute", "placebo", "baseline_tuned")
+
+# Differences that are the medium's own. Any other allowed key is software: it then needs the arm baseline_tuned (DESIGN 3).
+MEDIUM_KEYS = ("mount_path", "device", "transport", "mount_options", "address")
+
+# Claims that both parties may agree not to test. Cold, equal work and failures are not among them, and never will be.
+MAY_BE_LEFT_OUT = (
+    "external_hits",
+    "device_bytes",
+    "client_healthy",
+    "calibration",
+    "littles_law",
+    "gain_explained",
+    "placebo",
+    "replay",
+    "output_identity",
+    "store_complete",
+    "baselines_agree",
+    "g2_agreement",
+)
+NEVER_LEFT_OUT = ("hbm_cold", "page_cache_cold", "engine_restarted_cold", "array_cold", "equal_work", "failures", "completeness")
+
+_ONE = Decimal(1)
+_RATIO = Exact(Decimal(0), _ONE)
+_OPEN_RATIO = Exact(Decimal(0), _ONE, open_low=True)
+_GAIN = Exact(Decimal(-1), Decimal(1000))
+_COUNT = Whole(0, 10**9)
+_TIME = Measure("time", open_low=True)
+_TIERS = Items(Whole(1, 4096), least=1)
+
+
+def _gate(key: str) -> str:
+    if key not in GATES:
+        raise ValueError(key)
+    return key
+
+
+def _tier(key: str) -> int:
+    number = int(key)
+    if number < 1:
+        raise ValueError(key)
+    return number
+
+
+def _name(key: str) -> str:
+    if not key.isidentifier():
+        raise ValueError(key)
+    return key
+
+
+def _by_gate(spec: Any) -> Any:
+    return of(Table(_gate, "G1, G2, G3, G4", spec, required=GATES))
+
+
+@dataclass(frozen=True)
+class Header:
+    """Which schema and revision this plan is, and which language prevails."""
+
+    schema: int = of(Whole(1, 1))
+    revision: int = of(Whole(0, 9999))
+    language_prevailing: str = of(Choice(("zh-CN", "en")))
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Weeks for each gate. Overrun is reported and never changes a verdict."""
+
+    start: str | None = of(Maybe(Words(r"\d{4}-\d{2}-\d{2}", "a date such as 2026-12-01, in quotes", "带引号的日期，如 2026-12-01")))
+    weeks: dict[str, int] = _by_gate(Whole(1, 104))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the model is laid out over accelerators."""
+
+    tp: int = of(Whole(1, 1024))
+    ep: int = of(Whole(1, 1024))
+    instances: int = of(Whole(1, 1024))
+
+
+@dataclass(frozen=True)
+class Platform:
+    """What the result holds for: no other platform."""
+
+    accelerator: str | None = of(Maybe(Words()))
+    count: int = of(Whole(1, 4096))
+    framework: str | None = of(Maybe(Words()))
+    model: str | None = of(Maybe(Words()))
+    model_config_sha256: str | None = of(Maybe(Words(r"[0-9a-f]{64}", "64 hexadecimal digits", "64 位十六进制数")))
+    layout: Layout = section(Layout)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Attempts, what a fail does, sign-off."""
+
+    attempts: dict[str, int] = _by_gate(Whole(1, 20))
+    on_fail: dict[str, str] = _by_gate(Choice(("rectify", "stop")))
+    objection_days: int = of(Whole(0, 365))
+    sign_off: dict[str, str] = _by_gate(Choice(("recorded", "required")))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How estimates meet limits (DESIGN 4.5 and 4.6)."""
+
+    rule: str = of(Choice(("simple", "interval", "guarded")))
+    comparison: str = of(Choice(("full", "rounded")))
+    digits: int | None = of(Maybe(Whole(0, 6)))
+    confidence: Decimal = of(Exact(Decimal("0.5"), Decimal("0.999"), open_low=True))
+    pairs: int = of(Whole(1, 20))
+    guard_r: Decimal = of(Exact(Decimal(0), Decimal(10)))
+    seed: int = of(Whole(0, 2**53 - 1))
+
+
+@dataclass(frozen=True)
+class RequestsPerRun:
+    """Requests of one tier in one run: the larger of both, a multiple of the concurrency."""
+
+    min: int = of(Whole(20, 10**6))
+    per_concurrency: int = of(Whole(1, 10**4))
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Greedy and of fixed length: nothing else is comparable between arms."""
+
+    temperature: int = of(Whole(0, 0))
+    ignore_eos: bool = of(YesNo())
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is asked of the engine, the same for every arm."""
+
+    tiers: tuple[int, ...] = of(_TIERS)
+    context_tokens: int = of(Whole(1, 10**7))
+    suffix_tokens: int = of(Whole(1, 10**6))
+    output_tokens: int = of(Whole(2, 10**6))
+    requests_per_run: RequestsPerRun = section(RequestsPerRun)
+    sampling: Sampling = section(Sampling)
+    warmup_requests: int = of(Whole(1, 10**4))
+    identity_repeats: int = of(Whole(1, 10**5))
+    run_timeout: Quantity = of(_TIME)
+
+    def requests(self, tier: int) -> int:
+        """Return the measured requests of one tier in one run: max(min, per_concurrency x tier), rounded up to a multiple of the tier."""
+        wanted = max(self.requests_per_run.min, self.requests_per_run.per_concurrency * tier)
+        return -(-wanted // tier) * tier
+
+
+@dataclass(frozen=True)
+class BaselineArm:
+    """What the product is compared with."""
+
+    kind: str = of(Choice(("nfs", "local_disk", "array_default")))
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The order of whole runs, and in what the arms may differ."""
+
+    order: tuple[str, ...] = of(Items(Choice(("baseline", "candidate")), least=2, most=40, unique=False))
+    once: tuple[str, ...] = of(Items(Choice(("recompute", "placebo", "baseline_tuned"))))
+    baseline: BaselineArm = section(BaselineArm)
+    allowed_difference: tuple[str, ...] = of(Items(Words(r"[A-Za-z0-9_.-]{1,80}", "a key name", "键名")))
+    array_cache: str = of(Choice(("cold", "as_delivered")))
+
+
+@dataclass(frozen=True)
+class Drive:
+    """Health of a drive at arrival."""
+
+    media_errors_max: int = of(_COUNT)
+    critical_warning_max: int = of(Whole(0, 255))
+    power_on_hours_max: Quantity = of(Measure("time"))
+    percentage_used_max: Quantity = of(Measure("percent", high=Decimal(255)))
+    available_spare_min: Quantity = of(Measure("percent", high=Decimal(100)))
+
+
+@dataclass(frozen=True)
+class Pcie:
+    """PCIe links of drives and adapters."""
+
+    width: str = of(Choice(("rated",)))
+    speed: str = of(Choice(("rated",)))
+    read_under: str = of(Choice(("load", "idle")))
+
+
+@dataclass(frozen=True)
+class Link:
+    """The storage network's ports."""
+
+    speed: str = of(Choice(("rated",)))
+    mtu_min: Quantity = of(Measure("bytes", low=Decimal(256), high=Decimal(65536)))
+    state: str = of(Choice(("active",)))
+
+
+@dataclass(frozen=True)
+class G1:
+    """Arrival acceptance."""
+
+    order: str = of(Words())
+    drive: Drive = section(Drive)
+    pcie: Pcie = section(Pcie)
+    link: Link = section(Link)
+    drive_spread_max: Decimal = of(_RATIO)
+    receivers_min: int = of(Whole(1, 10))
+
+
+@dataclass(frozen=True)
+class G2:
+    """Single-node baseline."""
+
+    runs: int = of(Whole(2, 20))
+    repeatability_cv_max: Decimal = of(_OPEN_RATIO)
+
+
+@dataclass(frozen=True)
+class TierLimit:
+    """A limit and the tiers where it blocks."""
+
+    limit: Decimal = of(Exact(Decimal(0), Decimal("0.999"), open_low=True))
+    tiers: tuple[int, ...] = of(_TIERS)
+
+
+@dataclass(frozen=True)
+class TierBand:
+    """A band and the tiers where it blocks; the remaining tiers are advisory."""
+
+    low: Decimal = of(_GAIN)
+    high: Decimal = of(_GAIN)
+    tiers: tuple[int, ...] = of(_TIERS)
+    above: str = of(Choice(("accept", "audit", "fail")))
+
+
+@dataclass(frozen=True)
+class Guards:
+    """What must not get worse while the medians get better."""
+
+    ttft_p99_ratio_max: Decimal = of(Exact(Decimal(0), Decimal(100), open_low=True))
+    tpot_p99_ratio_max: Decimal = of(Exact(Decimal(0), Decimal(100), open_low=True))
+    blocking: bool = of(YesNo())
+
+
+@dataclass(frozen=True)
+class Sla:
+    """Absolute limits by tier, when agreed."""
+
+    ttft_p50: dict[int, Quantity] | None = of(Maybe(Table(_tier, "concurrency tiers", _TIME)))
+
+
+@dataclass(frozen=True)
+class G3:
+    """The main gate."""
+
+    ttft_p50_drop_min: TierLimit = section(TierLimit)
+    throughput_gain_band: TierBand = section(TierBand)
+    agreement_max: Decimal = of(_OPEN_RATIO)
+    guards: Guards = section(Guards)
+    sla: Sla = section(Sla)
+    optional: dict[str, str] = of(Table(_name, "names of optional claims", Choice(("advisory", "off"))))
+
+
+@dataclass(frozen=True)
+class SoakClock:
+    """What restarts the soak and what ends it (DESIGN 4.12)."""
+
+    product_fault: str = of(Choice(("fail",)))
+    host_reboot_or_site_fault: str = of(Choice(("restart_when_attributed",)))
+    restarts_max: int = of(Whole(0, 20))
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Growth of the engine's memory: its lower bound over the horizon against the free memory."""
+
+    warmup: Quantity = of(_TIME)
+    horizon: Quantity = of(_TIME)
+    headroom_share_max: Decimal = of(_OPEN_RATIO)
+
+
+@dataclass(frozen=True)
+class ChangePoint:
+    """When a level shift between windows is told from noise: one-sided rank-sum test, windows needed on each side."""
+
+    p_max: Decimal = of(Exact(Decimal(0), Decimal("0.1"), open_low=True))
+    windows_min: int = of(Whole(2, 1000))
+
+
+@dataclass(frozen=True)
+class G4:
+    """The 72 h stability gate. All times are the plan's: a simulated rig scales them by rig.time_scale."""
+
+    duration: Quantity = of(_TIME)
+    clock: SoakClock = section(SoakClock)
+    tier: int = of(Whole(1, 4096))
+    error_rate_max: Decimal = of(_RATIO)
+    engine_restarts_max: int = of(Whole(0, 0))
+    hourly_drift_max: Decimal = of(_OPEN_RATIO)
+    excursion_max: Decimal = of(_OPEN_RATIO)
+    window: Quantity = of(_TIME)
+    change_point: ChangePoint = section(ChangePoint)
+    window_requests_min: int = of(Whole(1, 10**6))
+    leak: Leak = section(Leak)
+    coverage_min: Decimal = of(_OPEN_RATIO)
+    gap_max: Quantity = of(_TIME)
+    fatal_counters: tuple[str, ...] = of(Items(Words(r"[a-z0-9_]{1,60}", "a counter's name", "计数器名")))
+
+
+@dataclass(frozen=True)
+class Validity:
+    """Limits of the claims of validity (DESIGN 4.2)."""
+
+    hbm_hits_max: Decimal = of(_RATIO)
+    external_hits_min: Decimal = of(_OPEN_RATIO)
+    page_cache_resident_max: Decimal = of(_RATIO)
+    device_bytes_ratio: tuple[Decimal, ...] = of(Items(Exact(Decimal(0), Decimal(100)), least=2, most=2))
+    token_totals: str = of(Choice(("exact",)))
+    littles_law_max: Decimal = of(_OPEN_RATIO)
+    client_share_of_ttft_max: Decimal = of(_OPEN_RATIO)
+    calibration_error_max: Decimal = of(_OPEN_RATIO)
+    loop_lag_p99_max: Quantity = of(_TIME)
+    gain_explained_max: Decimal = of(_OPEN_RATIO)
+    placebo_gain_max: Decimal = of(_RATIO)
+    replay_gain_max: Decimal = of(_RATIO)
+    divergence_excess_max: Decimal = of(_RATIO)
+    array_media_ratio_min: Decimal = of(_OPEN_RATIO)
+
+
+@dataclass(frozen=True)
+class NotTested:
+    """A claim that both parties agreed not to test, printed on page 1."""
+
+    claim: str = of(Choice(MAY_BE_LEFT_OUT))
+    reason: str = of(Words())
+
+
+@dataclass(frozen=True)
+class Rig:
+    """Whether the target is simulated, and how its time is scaled."""
+
+    simulated: bool = of(YesNo())
+    time_scale: Decimal = of(Exact(Decimal(0), Decimal(10**6), open_low=True))

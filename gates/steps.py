@@ -1,0 +1,135 @@
+"""What the measuring gates' steps have in common: a run job, a soak job, the judgement and the report."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from gates.model import StepKind, StepSpec
+from gates.text import Text
+
+if TYPE_CHECKING:
+    from gates.plan import Plan
+
+RUN_PACK = (
+    "job.json",
+    "phases.jsonl",
+    "records.jsonl",
+    "coldness.jsonl",
+    "counters.jsonl",
+    "engine.json",
+    "arm.json",
+    "client.json",
+    "workload.json",
+    "exit.json",
+    "pack.json",
+)
+SOAK_PACK = (*RUN_PACK, "telemetry.jsonl", "events.jsonl")
+MEASURED_ON = "loadgen"  # the inventory group whose hosts run the detached job
+
+_ARMS = {
+    "baseline": Text("baseline", "基线"),
+    "candidate": Text("candidate", "被测产品"),
+    "recompute": Text("recompute", "重算"),
+    "placebo": Text("placebo", "安慰剂"),
+    "baseline_tuned": Text("baseline_tuned", "基线（同软件设置）"),
+}
+_FLOOR_S = 600  # a step on a scaled clock still needs the real time of processes and disks
+
+
+def arm_name(arm: str) -> Text:
+    """Return the name of an arm for people."""
+    return _ARMS.get(arm, Text(arm, arm))
+
+
+def run_step(plan: Plan, *, key: str, arm: str, run_index: int, prompts: str, store: bool) -> StepSpec:
+    """Return the step of one run: one pass of one arm over all tiers, done by a detached job on the target.
+
+    `prompts` names the prompt set: prompts derive from the attempt's seed and this name, so runs that share it ask the same questions.
+    """
+    work = plan.workload
+    return StepSpec(
+        key=key,
+        kind=StepKind.JOB,
+        title=Text("Run {n}: {arm}", "第 {n} 轮：{arm}").fill(n=run_index, arm=arm_name(arm)),
+        playbook="job_start.yml",
+        params={
+            "kind": "run",
+            "arm": arm,
+            "run_index": run_index,
+            "set": prompts,
+            "store": store,
+            "cool": True,
+            "repeat": work.identity_repeats if arm == "recompute" else 0,
+            "tiers": [{"tier": tier, "requests": work.requests(tier)} for tier in work.tiers],
+            "context_tokens": work.context_tokens,
+            "suffix_tokens": work.suffix_tokens,
+            "output_tokens": work.output_tokens,
+            "warmup": work.warmup_requests,
+            "canary": arm in ("baseline", "candidate", "baseline_tuned"),
+        },
+        expects={MEASURED_ON: RUN_PACK},
+        changes_target=True,
+        measured=True,
+        timeout_s=_timeout(plan, work.run_timeout.base),
+    )
+
+
+def soak_step(plan: Plan) -> StepSpec:
+    """Return the step of the soak. `seconds` is the clock's time: the plan's duration divided by rig.time_scale."""
+    work, seconds = plan.workload, plan.scaled_seconds(plan.g4.duration.base)
+    whole = math.ceil(seconds)
+    return StepSpec(
+        key="soak",
+        kind=StepKind.JOB,
+        title=Text("Soak: {duration}", "稳定性运行：{duration}").fill(duration=plan.g4.duration),
+        playbook="job_start.yml",
+        params={
+            "kind": "soak",
+            "arm": "candidate",
+            "run_index": 1,
+            "set": "g4",
+            "store": True,
+            "cool": True,
+            "repeat": 0,
+            "seconds": whole,
+            "tier": plan.g4.tier,
+            "tiers": [{"tier": plan.g4.tier, "requests": work.requests(plan.g4.tier)}],
+            "telemetry_s": _telemetry_s(plan),
+            "context_tokens": work.context_tokens,
+            "suffix_tokens": work.suffix_tokens,
+            "output_tokens": work.output_tokens,
+            "warmup": work.warmup_requests,
+            "canary": True,
+        },
+        expects={MEASURED_ON: SOAK_PACK},
+        changes_target=True,
+        measured=True,
+        timeout_s=whole + _timeout(plan, work.run_timeout.base),
+    )
+
+
+def judge_step() -> StepSpec:
+    """Return the step that judges the attempt from its evidence."""
+    return StepSpec(key="judge", kind=StepKind.JUDGE, title=Text("Judge the evidence", "依据证据判定"))
+
+
+def report_step() -> StepSpec:
+    """Return the step that writes the report in both languages."""
+    return StepSpec(key="report", kind=StepKind.REPORT, title=Text("Write the report", "生成报告"))
+
+
+def telemetry_period_ns(plan: Plan) -> int:
+    """Return the wanted nanoseconds of the clock between telemetry samples (what coverage is counted against)."""
+    return int(Decimal(str(_telemetry_s(plan))) * 10**9)
+
+
+def _telemetry_s(plan: Plan) -> float:
+    # Five samples within the largest gap that the plan allows, but never so often that the sampler loads the target.
+    wanted = float(plan.scaled_seconds(plan.g4.gap_max.base)) / 5
+    return max(0.05, min(15.0, round(wanted, 3)))
+
+
+def _timeout(plan: Plan, seconds: Decimal) -> int:
+    return max(_FLOOR_S, math.ceil(plan.scaled_seconds(seconds)))

@@ -1,0 +1,93 @@
+"""Quantities with units, by one small typed table. A number without its unit, or with a unit of another kind, is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
+
+from gates.canonical import decimal_text
+
+# unit -> (kind, factor to the kind's base unit). Decimal and binary prefixes are kept apart on purpose: MB is not MiB.
+UNITS: MappingProxyType[str, tuple[str, Decimal]] = MappingProxyType(
+    {
+        "ns": ("time", Decimal("1e-9")),
+        "us": ("time", Decimal("1e-6")),
+        "ms": ("time", Decimal("1e-3")),
+        "s": ("time", Decimal(1)),
+        "min": ("time", Decimal(60)),
+        "h": ("time", Decimal(3600)),
+        "d": ("time", Decimal(86400)),
+        "B": ("bytes", Decimal(1)),
+        "kB": ("bytes", Decimal(10) ** 3),
+        "MB": ("bytes", Decimal(10) ** 6),
+        "GB": ("bytes", Decimal(10) ** 9),
+        "TB": ("bytes", Decimal(10) ** 12),
+        "KiB": ("bytes", Decimal(2**10)),
+        "MiB": ("bytes", Decimal(2**20)),
+        "GiB": ("bytes", Decimal(2**30)),
+        "TiB": ("bytes", Decimal(2**40)),
+        "%": ("percent", Decimal(1)),
+        "B/s": ("rate", Decimal(1)),
+        "MB/s": ("rate", Decimal(10) ** 6),
+        "GB/s": ("rate", Decimal(10) ** 9),
+        "Gbit/s": ("rate", Decimal(10) ** 9 / 8),
+    }
+)
+BASE_UNIT = MappingProxyType({"time": "s", "bytes": "B", "percent": "%", "rate": "B/s"})
+_FORM = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z/%]+)")
+
+
+class BadQuantity(ValueError):  # noqa: N818 - an error is named by what is wrong
+    """A text that is no quantity of the asked kind; its message says why."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """An exact value with its unit, e.g. 72 h. `base` is in the base unit of its kind: s, B, %, B/s."""
+
+    value: Decimal
+    unit: str
+
+    @property
+    def kind(self) -> str:
+        """Return time, bytes, percent or rate."""
+        return UNITS[self.unit][0]
+
+    @property
+    def base(self) -> Decimal:
+        """Return the exact value in the base unit of its kind."""
+        return self.value * UNITS[self.unit][1]
+
+    @property
+    def ns(self) -> Decimal:
+        """Return a time in nanoseconds."""
+        if self.kind != "time":
+            raise BadQuantity(f"{self} is not a time")
+        return self.base * 10**9
+
+    def __str__(self) -> str:
+        return f"{decimal_text(self.value)} {self.unit}"
+
+
+def units_of(kind: str) -> tuple[str, ...]:
+    """Return the units that a kind accepts."""
+    return tuple(unit for unit, (its_kind, _) in UNITS.items() if its_kind == kind)
+
+
+def parse_quantity(text: str, kind: str) -> Quantity:
+    """Read `72 h`, `4096 B`, `1 %`. Raises BadQuantity with a sentence that names what is allowed."""
+    match = _FORM.fullmatch(text.strip())
+    allowed = ", ".join(units_of(kind))
+    if not match:
+        raise BadQuantity(f"{text!r} is not a number followed by a unit ({allowed})")
+    number, unit = match.groups()
+    if unit not in UNITS:
+        raise BadQuantity(f"{unit!r} is not a known unit; allowed here: {allowed}")
+    if UNITS[unit][0] != kind:
+        raise BadQuantity(f"{unit!r} is a unit of {UNITS[unit][0]}; allowed here: {allowed}")
+    try:
+        return Quantity(Decimal(number), unit)
+    except InvalidOperation as error:  # pragma: no cover - the pattern admits decimals only
+        raise BadQuantity(f"{number!r} is not a number") from error
