@@ -24,8 +24,6 @@ class User(Base):
     password_hash: Mapped[str] = mapped_column(String(255))
     locale: Mapped[str] = mapped_column(String(16), default="zh_CN")
     active: Mapped[bool] = mapped_column(default=True)
-    failed_sign_ins: Mapped[int] = mapped_column(default=0)
-    blocked_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
@@ -53,3 +51,13 @@ class ApiToken(Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
     last_used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class SignInThrottle(Base):
+    """Failed sign-ins under one login, known or not, so that both look the same. `key` is a hash: a login may be a mistyped password."""
+
+    __tablename__ = "sign_in_throttle"
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    failures: Mapped[int] = mapped_column(default=0)
+    blocked_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    last_at: Mapped[datetime] = mapped_column(UtcDateTime)

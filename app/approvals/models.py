@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy import ForeignKey, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Base, UtcDateTime, id_column
@@ -19,6 +19,7 @@ class Approval(Base):
     """
 
     __tablename__ = "approval"
+    __table_args__ = (UniqueConstraint("object_kind", "object_id", "object_hash", "user_id"),)  # one person decides once
     id: Mapped[str] = id_column()
     engagement_id: Mapped[str] = mapped_column(ForeignKey("engagement.id"))
     object_kind: Mapped[str] = mapped_column(String(20))

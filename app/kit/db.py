@@ -115,6 +115,11 @@ def write_session() -> Iterator[Session]:
         yield session
 
 
+def writes(session: Session) -> bool:
+    """Tell whether a session was opened for writing (`write_session`)."""
+    return session.get_bind().get_execution_options().get("quadgate_begin") == "IMMEDIATE"
+
+
 def database_now(session: Session) -> datetime:
     """Return the database's clock in UTC: due times and leases are read from one clock, whoever asks."""
     if session.get_bind().dialect.name == "sqlite":

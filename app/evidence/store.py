@@ -1,0 +1,174 @@
+"""The content-addressed store: bytes lie under the SHA-256 of what they are, so a name can never hold something else.
+
+A file is written beside, flushed to the disk, read back and hashed again, and only then takes its name; a full disk, a crash or a
+bad sector leaves nothing half-written under a name. Nothing is ever overwritten or removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from app.kit.errors import NotFound, QuadgateError
+from app.kit.i18n import N_
+from app.settings import settings
+
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What was stored: SHA-256 in hexadecimal digits, size in bytes."""
+
+    sha256: str
+    size: int
+
+
+def put_bytes(data: bytes) -> Stored:
+    """Store bytes; storing the same bytes again changes nothing."""
+    return _put([data])
+
+
+def put_file(path: Path) -> Stored:
+    """Store a copy of a file, without reading it into memory as a whole."""
+    with path.open("rb") as file:
+        return _put(_chunks(file))
+
+
+def open(sha256: str) -> BinaryIO:
+    """Open stored bytes for reading. Raises NotFound when the store does not hold them."""
+    try:
+        return path_of(sha256).open("rb")
+    except FileNotFoundError:
+        raise NotFound("not_stored", N_("The evidence store holds no file with the SHA-256 {sha256}."), sha256=sha256) from None
+
+
+def read(sha256: str) -> bytes:
+    """Return stored bytes, hashed again on the way out.
+
+    Raises QuadgateError when they are no longer what their name says, NotFound when the store does not hold them.
+    """
+    with open(sha256) as file:
+        data = file.read()
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise _altered(sha256)
+    return data
+
+
+def path_of(sha256: str) -> Path:
+    """Return where bytes of that hash lie, or would lie."""
+    if len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
+        raise NotFound("not_a_hash", N_("{sha256} is not a SHA-256: 64 hexadecimal digits are needed."), sha256=repr(sha256))
+    return settings().evidence_dir / sha256[:2] / sha256[2:]
+
+
+def copy_to(sha256: str, target: Path) -> None:
+    """Copy stored bytes to a file, hashed on the way: an export never spreads what the store has lost."""
+    digest = hashlib.sha256()
+    with open(sha256) as source, target.open("xb") as copy:
+        for chunk in _chunks(source):
+            digest.update(chunk)
+            copy.write(chunk)
+    if digest.hexdigest() != sha256:
+        raise _altered(sha256)
+
+
+def _put(chunks: Iterable[bytes]) -> Stored:
+    """Write beside, flush, read back, rename, flush the folder."""
+    root = settings().evidence_dir
+    beside = root / "incoming"
+    beside.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, name = tempfile.mkstemp(dir=beside)
+    temporary = Path(name)
+    try:
+        stored = _write(handle, chunks)
+        if _hash_of(temporary) != stored.sha256:
+            raise QuadgateError(
+                "readback_differs",
+                N_("{path} reads back differently from what was written: the disk cannot be trusted. Nothing was stored."),
+                path=name,
+            )
+        final = path_of(stored.sha256)
+        final.parent.mkdir(exist_ok=True, mode=0o700)
+        if not _holds(final, stored):
+            temporary.replace(final)
+            _flush_folder(final.parent)
+            _flush_folder(root)
+    except OSError as error:
+        raise _explained(error, root) from error
+    else:
+        return stored
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write(handle: int, chunks: Iterable[bytes]) -> Stored:
+    """Write all chunks through an open descriptor and flush them to the disk; closes the descriptor."""
+    digest, size = hashlib.sha256(), 0
+    with os.fdopen(handle, "wb") as file:
+        for chunk in chunks:
+            file.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+        os.fchmod(file.fileno(), 0o400)
+    return Stored(digest.hexdigest(), size)
+
+
+def _holds(final: Path, stored: Stored) -> bool:
+    """Tell whether the store has these bytes already and undamaged; a damaged copy is replaced by the good one."""
+    return final.exists() and final.stat().st_size == stored.size and _hash_of(final) == stored.sha256
+
+
+def _hash_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(CHUNK):
+        yield chunk
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make a new name in a folder survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _explained(error: OSError, root: Path) -> QuadgateError:
+    """Turn an error of the file system into a sentence with the place and the free space."""
+    free = shutil.disk_usage(root).free
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return QuadgateError(
+            "disk_full",
+            N_("The evidence store {path} is full ({free} bytes free). Nothing was stored, nothing was lost: make room, then retry the step."),
+            path=str(root),
+            free=free,
+        )
+    return QuadgateError(
+        "store_failed",
+        N_("The evidence store {path} could not be written ({free} bytes free): {reason}. Nothing was stored; put this right, then retry the step."),
+        path=str(root),
+        free=free,
+        reason=error.strerror or str(error),
+    )
+
+
+def _altered(sha256: str) -> QuadgateError:
+    return QuadgateError(
+        "store_altered",
+        N_("The stored file {path} is no longer what its name says: it was altered or damaged. Restore it from a backup."),
+        path=str(path_of(sha256)),
+    )
