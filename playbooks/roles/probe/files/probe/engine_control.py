@@ -1,0 +1,160 @@
+"""Start and stop one engine process outside systemd: idempotent, and a reused pid is never killed.
+
+The pid file holds {pid, start_ticks, boot_id}; a plain number, as other tools write it, is read too but proves less.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager, suppress
+from typing import Any, Dict, Iterator, Optional
+
+from probe import proc
+from probe.clock import boot_id, wall_ns
+from probe.errors import ProbeError
+from probe.files import read_json, write_json
+from probe.selfexec import clean_environment
+
+
+def start(spec: Dict[str, Any]) -> Dict[str, Any]:
+    """Start the engine unless exactly it runs, and wait until it is healthy. Return {state, pid, start_ticks, waited_s}."""
+    with _guarded(spec["pid_file"]):
+        found = process(spec["pid_file"])
+        state = "already running"
+        if found is None:
+            found, state = _spawn(spec), "started"
+    began = time.monotonic()
+    wait_healthy(spec, found)
+    return {"name": spec.get("name"), "state": state, "waited_s": round(time.monotonic() - began, 3), **found}
+
+
+def stop(spec: Dict[str, Any]) -> Dict[str, Any]:
+    """End the engine and its children: SIGTERM, wait, SIGKILL. Stopping what does not run is fine."""
+    timeout = float(spec.get("stop_timeout_s") or 10)
+    with _guarded(spec["pid_file"]):
+        found = process(spec["pid_file"])
+        killed = False
+        if found:
+            family = {pid: proc.start_ticks(pid) for pid in proc.family(found["pid"])}
+            os.kill(found["pid"], signal.SIGTERM)
+            if not _gone(family, timeout):
+                killed = True
+                for pid, ticks in family.items():
+                    if ticks is not None and proc.is_alive(pid, ticks):
+                        _kill(pid)
+                if not _gone(family, 5):
+                    raise ProbeError(
+                        "engine", "The engine %s (pid %d) does not end even by SIGKILL; look for a hung device." % (spec.get("name"), found["pid"])
+                    )
+        if os.path.exists(spec["pid_file"]):
+            os.unlink(spec["pid_file"])
+    return {"name": spec.get("name"), "state": "stopped" if found else "was not running", "killed": killed, "pid": found["pid"] if found else None}
+
+
+def status(spec: Dict[str, Any]) -> Dict[str, Any]:
+    """Return {state: running|stopped, healthy, pid, start_ticks} at once."""
+    found = process(spec["pid_file"])
+    out = {"name": spec.get("name"), "state": "running" if found else "stopped", "pid": None, "start_ticks": None}
+    out.update(found or {})
+    out["healthy"] = bool(found) and (not spec.get("health_url") or is_healthy(spec["health_url"]))
+    return out
+
+
+def process(pid_file: str) -> Optional[Dict[str, Any]]:
+    """Return {pid, start_ticks, boot_id} of the living process that the pid file names, or None."""
+    found = read_json(pid_file)
+    if isinstance(found, int):
+        found = {"pid": found, "start_ticks": proc.start_ticks(found), "boot_id": boot_id()}
+    if not isinstance(found, dict) or found.get("boot_id") != boot_id() or found.get("start_ticks") is None:
+        return None
+    return {k: found[k] for k in ("pid", "start_ticks", "boot_id")} if proc.is_alive(found["pid"], found["start_ticks"]) else None
+
+
+def is_healthy(url: str, timeout: float = 2.0) -> bool:
+    """Tell whether a GET answers 200."""
+    try:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the engine is near; a proxy's answer proves nothing
+        with opener.open(url, timeout=timeout) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError, ValueError):
+        return False
+
+
+def wait_healthy(spec: Dict[str, Any], found: Dict[str, Any]) -> None:
+    """Wait for the health URL; say so at once when the process ends meanwhile, with the end of its log."""
+    url, timeout = spec.get("health_url"), float(spec.get("timeout_s") or 60)
+    if not url:
+        return
+    end = time.monotonic() + timeout
+    while not is_healthy(url):
+        if not proc.is_alive(found["pid"], found["start_ticks"]):
+            raise ProbeError(
+                "engine", "The engine %s ended while it started. The end of %s: %s" % (spec.get("name"), spec.get("log"), tail(spec.get("log")))
+            )
+        if time.monotonic() > end:
+            raise ProbeError(
+                "engine",
+                "The engine %s did not answer %s within %g s. The end of its log: %s" % (spec.get("name"), url, timeout, tail(spec.get("log"))),
+            )
+        time.sleep(0.05)
+
+
+def tail(path: Optional[str], size: int = 1500) -> str:
+    """Return the last bytes of a log as text."""
+    try:
+        with open(path or "", "rb") as f:
+            f.seek(max(0, f.seek(0, os.SEEK_END) - size))
+            return f.read().decode("utf-8", "replace").strip() or "(empty)"
+    except OSError:
+        return "(no log)"
+
+
+def _spawn(spec: Dict[str, Any]) -> Dict[str, Any]:
+    env = clean_environment()
+    env.update({str(k): str(v) for k, v in (spec.get("env") or {}).items()})
+    argv = [str(a) for a in spec["argv"]]
+    log = os.open(spec.get("log") or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        child = subprocess.Popen(argv, env=env, cwd=spec.get("cwd") or "/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    except OSError as error:
+        raise ProbeError("engine", "The engine %s cannot be started: %s: %s." % (spec.get("name"), argv[0], error.strerror)) from error
+    finally:
+        os.close(log)
+    found = {"pid": child.pid, "start_ticks": proc.start_ticks(child.pid), "boot_id": boot_id()}
+    child.returncode = 0  # it is on its own from here; we never wait for it
+    if found["start_ticks"] is None:
+        raise ProbeError("engine", "The engine %s ended at once. The end of its log: %s" % (spec.get("name"), tail(spec.get("log"))))
+    write_json(spec["pid_file"], dict(found, argv=argv, started_wall_ns=wall_ns()))
+    return found
+
+
+def _gone(family: Dict[int, Optional[int]], timeout: float) -> bool:
+    end = time.monotonic() + timeout
+    while any(ticks is not None and proc.is_alive(pid, ticks) for pid, ticks in family.items()):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def _guarded(pid_file: str) -> Iterator[None]:
+    """One start or stop at a time. The descriptor is close-on-exec, so the engine does not inherit the guard."""
+    os.makedirs(os.path.dirname(os.path.abspath(pid_file)), exist_ok=True)
+    fd = os.open(pid_file + ".guard", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)

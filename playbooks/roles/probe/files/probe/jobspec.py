@@ -1,0 +1,101 @@
+"""The job file: checked whole before anything starts, so that a typing error does not surface after an hour of storing."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List
+
+from probe.errors import ProbeError
+
+JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
+
+
+def check(spec: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the specification unchanged, or raise one ProbeError that lists every problem with its field."""
+    problems: List[str] = []
+    if spec.get("schema") != 1:
+        problems.append("schema must be 1, it is %r" % (spec.get("schema"),))
+    if not JOB_ID.fullmatch(str(spec.get("job", ""))):
+        problems.append("job must be letters, digits, dots, dashes, it is %r" % (spec.get("job"),))
+    if spec.get("kind") not in ("run", "soak"):
+        problems.append("kind must be run or soak, it is %r" % (spec.get("kind"),))
+    _integer(problems, spec, "fence", 0)
+    _engine(problems, _part(problems, spec, "engine"))
+    _workload(problems, _part(problems, spec, "workload"), spec.get("kind"))
+    _phases(problems, _part(problems, spec, "phases"))
+    limits = _part(problems, spec, "limits")
+    for key in ("request_timeout_s", "disk_quota_bytes", "deadline_s"):
+        _positive(problems, limits, key, "limits")
+    if spec.get("kind") == "soak":
+        soak = _part(problems, spec, "soak")
+        for key in ("seconds", "telemetry_s"):
+            _positive(problems, soak, key, "soak")
+        for key in ("tier", "rotate_prefixes"):
+            _integer(problems, soak, key, 1, "soak")
+    if problems:
+        raise ProbeError("spec", "The job file is not usable: %s. Nothing was started." % "; ".join(problems))
+    return spec
+
+
+def _part(problems: List[str], spec: Dict[str, Any], key: str) -> Dict[str, Any]:
+    part = spec.get(key)
+    if not isinstance(part, dict):
+        problems.append("%s is missing" % key)
+        return {}
+    return part
+
+
+def _integer(problems: List[str], part: Dict[str, Any], key: str, low: int, where: str = "") -> None:
+    value = part.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        problems.append("%s must be a whole number of at least %d, it is %r" % (".".join(filter(None, (where, key))), low, value))
+
+
+def _positive(problems: List[str], part: Dict[str, Any], key: str, where: str) -> None:
+    value = part.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        problems.append("%s.%s must be a number above 0, it is %r" % (where, key, value))
+
+
+def _engine(problems: List[str], engine: Dict[str, Any]) -> None:
+    if not engine:
+        return
+    if not str(engine.get("base_url", "")).startswith("http://"):
+        problems.append("engine.base_url must start with http:// (the probe speaks plain HTTP to an engine in the same rack)")
+    if not engine.get("model"):
+        problems.append("engine.model is missing")
+    if not isinstance(engine.get("kv_dirs", []), list):
+        problems.append("engine.kv_dirs must be a list")
+
+
+def _workload(problems: List[str], workload: Dict[str, Any], kind: Any) -> None:
+    if not workload:
+        return
+    for key in ("seed", "suffix_tokens"):
+        _integer(problems, workload, key, 0, "workload")
+    for key in ("context_tokens", "output_tokens"):
+        _integer(problems, workload, key, 1, "workload")
+    if not workload.get("set"):
+        problems.append("workload.set is missing")
+    vocab = workload.get("vocab")
+    if not (isinstance(vocab, list) and len(vocab) == 2 and all(isinstance(v, int) for v in vocab) and vocab[0] >= 0 and vocab[0] + 16 <= vocab[1]):
+        problems.append("workload.vocab must be [low, high] with at least 16 token ids, it is %r" % (vocab,))
+    tiers = workload.get("tiers")
+    if not isinstance(tiers, list) or (not tiers and kind == "run"):
+        problems.append("workload.tiers lists no tier")
+        return
+    for n, tier in enumerate(tiers):
+        for key in ("tier", "requests"):
+            _integer(problems, tier if isinstance(tier, dict) else {}, key, 1, "workload.tiers[%d]" % n)
+    names = [t.get("tier") for t in tiers if isinstance(t, dict)]
+    if len(set(names)) != len(names):
+        problems.append("workload.tiers names a tier twice")
+
+
+def _phases(problems: List[str], phases: Dict[str, Any]) -> None:
+    if not phases:
+        return
+    if phases.get("store"):
+        _integer(problems, phases, "store_concurrency", 1, "phases")
+    for key in ("warmup", "repeat"):
+        _integer(problems, {key: phases.get(key, 0)}, key, 0, "phases")

@@ -1,0 +1,116 @@
+"""Journals: numbered lines appended with one write each, by one thread, outside the hot path.
+
+`seq` is given by the writing thread, so a file has no gap and no repeat whatever thread spoke. A line that could be written only in
+part (full disk) is taken back, so the file always ends at a line end as long as the process lives.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import queue
+import threading
+import time
+from typing import Any, Dict, Optional, Tuple
+
+from probe import clock
+from probe.errors import Ended
+from probe.files import dumps
+
+SYNC_EVERY_S = 1.0
+
+
+class Journals:
+    """All journals of one job. `put` costs a queue entry; `check` raises when the disk or the quota is used up."""
+
+    def __init__(self, folder: str, names: Tuple[str, ...], quota_bytes: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._fds = {name: os.open(os.path.join(folder, name), flags, 0o644) for name in names}
+        self._sizes = {name: os.fstat(fd).st_size for name, fd in self._fds.items()}
+        self.counts: Dict[str, int] = dict.fromkeys(names, 0)
+        self._left = quota_bytes - sum(self._sizes.values())
+        self._dirty: Dict[str, bool] = {}
+        self._queue: Any = queue.SimpleQueue()
+        self._failure: Optional[Ended] = None
+        self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
+        self._thread.start()
+
+    def put(self, name: str, row: Dict[str, Any], stamped: bool = True) -> None:
+        """Append a row; `stamped` adds wall_ns, mono_ns and boot_id of now. The writer adds `seq`."""
+        if stamped:
+            row = dict({"wall_ns": clock.wall_ns(), "mono_ns": clock.mono_ns(), "boot_id": clock.boot_id()}, **row)
+        self._queue.put((name, row))
+
+    def check(self) -> None:
+        """Raise the named end (quota, disk_full, disk) that the writer met."""
+        if self._failure:
+            raise self._failure
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether nothing can be written any more."""
+        return self._failure is not None
+
+    def flush(self) -> None:
+        """Wait until everything put so far is on the disk."""
+        done = threading.Event()
+        self._queue.put((None, done))
+        while not done.wait(1.0):
+            if not self._thread.is_alive():
+                return
+
+    def close(self) -> None:
+        """Flush and end the thread; later rows are lost."""
+        self.flush()
+        self._queue.put((None, None))
+        self._thread.join(10)
+
+    def _work(self) -> None:
+        due = time.monotonic() + SYNC_EVERY_S
+        while True:
+            try:
+                name, row = self._queue.get(timeout=max(0.01, due - time.monotonic()))
+            except queue.Empty:
+                name, row = "", None
+            if name is None:
+                self._sync()
+                if row is None:
+                    return
+                row.set()
+            elif name and not self._failure:
+                self._append(name, row)
+            if time.monotonic() >= due:
+                self._sync()
+                due = time.monotonic() + SYNC_EVERY_S
+
+    def _append(self, name: str, row: Dict[str, Any]) -> None:
+        line = (dumps(dict({"seq": self.counts[name]}, **row)) + "\n").encode("ascii")
+        if len(line) > self._left:
+            self._failure = Ended("quota", "The job's journals reached their disk quota at %s; nothing after that is recorded." % name)
+            return
+        fd = self._fds[name]
+        try:
+            written = os.write(fd, line)
+            if written != len(line):
+                os.ftruncate(fd, self._sizes[name])
+                raise OSError(errno.ENOSPC, "only %d of %d bytes were taken" % (written, len(line)))
+        except OSError as error:
+            self._failure = _named(error, name)
+            return
+        self._sizes[name] += len(line)
+        self._left -= len(line)
+        self.counts[name] += 1
+        self._dirty[name] = True
+
+    def _sync(self) -> None:
+        for name in list(self._dirty):
+            try:
+                os.fsync(self._fds[name])
+            except OSError as error:
+                self._failure = self._failure or _named(error, name)
+        self._dirty.clear()
+
+
+def _named(error: OSError, name: str) -> Ended:
+    kind = "disk_full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "disk"
+    return Ended(kind, "The journal %s cannot be written: %s. Free space on the file system of the job's directory." % (name, error))
