@@ -1,0 +1,81 @@
+"""The sentences of the pipeline's rules, in both languages."""
+
+from __future__ import annotations
+
+from gates.model import Verdict
+from gates.text import Text
+
+STOPPED = Text(
+    "Stop-loss: attempt {number} at {gate} failed, and the plan stops the joint test after a fail of {gate}. Only both parties together can lift it.",
+    "已止损：{gate} 第 {number} 次尝试不通过，按计划 {gate} 不通过即终止联测。只有双方共同确认才能解除。",
+)
+NOT_CONCLUDED = Text(
+    "Not concluded: the {allowed} attempts that the plan allows at {gate} are used up without a pass. Both parties close the engagement together.",
+    "未得出结论：计划允许的 {gate} {allowed} 次尝试已用完且未通过。由双方共同关闭项目。",
+)
+NOT_SEALED = Text("The plan is not sealed: both parties approve its hash first.", "计划尚未封存：须先由双方确认其哈希。")
+EARLIER_OPEN = Text("{gate} comes first and is not passed yet.", "须先通过 {gate}，目前尚未通过。")
+RECTIFY = Text(
+    "{gate} comes first: attempt {number} failed. After rectification a new attempt must pass.",
+    "须先通过 {gate}：第 {number} 次尝试不通过，整改后须重新尝试并通过。",
+)
+CONSENT_MISSING = Text(
+    "Attempt {number} at {gate} is conditional: the consent of {parties} is missing.", "{gate} 第 {number} 次尝试为有条件通过：尚缺{parties}的同意。"
+)
+SIGN_OFF_MISSING = Text(
+    "The report of attempt {number} at {gate} is not signed off by {parties}, and the plan requires it before the next gate.",
+    "{gate} 第 {number} 次尝试的报告尚未由{parties}签署，计划要求签署后才能进入下一门禁。",
+)
+ALREADY_PASSED = Text("{gate} is passed already by attempt {number}; it is not tried again.", "{gate} 已由第 {number} 次尝试通过，不再重复。")
+USED_UP = Text("The {allowed} attempts that the plan allows at {gate} are used up.", "计划允许的 {gate} {allowed} 次尝试已用完。")
+ACTIVE_ATTEMPT = Text(
+    "Attempt {number} at {gate} is still going on; only one runs at a time.", "{gate} 第 {number} 次尝试仍在进行；同一时间只运行一个。"
+)
+ACTIVE_REHEARSAL = Text(
+    "Rehearsal {number} at {gate} is still going on; only one runs at a time.", "{gate} 第 {number} 次预演仍在进行；同一时间只运行一个。"
+)
+JUDGED = Text(
+    "This attempt has a verdict. A verdict is never retried; a new attempt counts anew.", "该尝试已有判定。判定不得重试；新的尝试另行计数。"
+)
+NOT_IN_ERROR = Text("Only an attempt in error can be retried; this one is {status}.", "只有处于错误状态的尝试可以重试；该尝试为 {status}。")
+NEWER = Text("A newer attempt at this gate exists; the older one stays as it ended.", "该门禁已有更新的尝试；较早的保持其结果。")
+
+LABELS = {
+    "none": Text("Nothing left to do", "无待办事项"),
+    "seal": Text("Seal the plan", "封存计划"),
+    "start": Text("Start {gate}", "启动 {gate}"),
+    "follow": Text("Follow {gate}", "查看 {gate} 进展"),
+    "form": Text("Fill in the form at {gate}", "填写 {gate} 表单"),
+    "retry": Text("Retry {gate} from the failed step", "从失败步骤重试 {gate}"),
+    "consent": Text("Decide on the conditional {gate}", "决定 {gate} 有条件通过"),
+    "sign_off": Text("Sign off {gate}", "签署 {gate}"),
+    "lift": Text("Decide on the stop-loss", "决定是否解除止损"),
+    "close": Text("Close the engagement", "关闭项目"),
+}
+RETRY_WHY = Text(
+    "Attempt {number} at {gate} ended in an error. Mend the cause, then retry: what was collected is kept.",
+    "{gate} 第 {number} 次尝试因错误结束。排除原因后重试：已采集的数据均保留。",
+)
+FIRST = Text("{gate} may start. It counts as attempt {number} of {allowed}.", "{gate} 可以启动。将计为第 {number} 次（共 {allowed} 次）。")
+AGAIN_UNJUDGED = Text(
+    "The last attempt at {gate} ended without a verdict. The next one counts as attempt {number} of {allowed}.",
+    "{gate} 上一次尝试没有判定。下一次计为第 {number} 次（共 {allowed} 次）。",
+)
+AGAIN = {
+    Verdict.FAIL: Text(
+        "{gate} failed. After rectification a new attempt must pass; it counts as attempt {number} of {allowed}.",
+        "{gate} 不通过。整改后须重新尝试并通过；计为第 {number} 次（共 {allowed} 次）。",
+    ),
+    Verdict.INVALID: Text(
+        "The last attempt at {gate} is invalid and proves nothing. Mend the rig; the next one counts as attempt {number} of {allowed}.",
+        "{gate} 上一次尝试无效，对产品不作结论。修复台架；下一次计为第 {number} 次（共 {allowed} 次）。",
+    ),
+    Verdict.INCONCLUSIVE: Text(
+        "The last attempt at {gate} is inconclusive. A new attempt does not continue it: it counts as attempt {number} of {allowed}.",
+        "{gate} 上一次尝试无法判定。新的尝试不是其延续：计为第 {number} 次（共 {allowed} 次）。",
+    ),
+    Verdict.CONDITIONAL: Text(
+        "A party rejected the conditional at {gate}. The next attempt counts as attempt {number} of {allowed}.",
+        "一方不同意 {gate} 有条件通过。下一次尝试计为第 {number} 次（共 {allowed} 次）。",
+    ),
+}
