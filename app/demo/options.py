@@ -1,0 +1,89 @@
+"""What a demo is asked to do, and the engagement file that follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from app.kit.errors import BadInput
+from app.kit.i18n import N_
+
+HERE = Path(__file__).parent
+SOAK_SECONDS = Decimal(72 * 3600)
+
+# DESIGN section 8 names them. `worker-kill` happens to the controller; all others happen on the simulated targets.
+FAULTS = (
+    "missing-drive",
+    "swapped-drive",
+    "slow-tier",
+    "warm-cache",
+    "warm-array-cache",
+    "unequal-work",
+    "lost-kv",
+    "corrupt-kv",
+    "silent-errors",
+    "drift",
+    "leak",
+    "engine-crash",
+    "worker-kill",
+)
+ENGINES = ("sim", "vllm-cpu")
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """A demo: which engine, how long the soak really lasts (seconds), the seed, and the faults with their strengths."""
+
+    out: Path
+    engine: str = "sim"
+    soak: int = 0  # seconds; 0 leaves what the engagement file says
+    seed: int = 1
+    faults: dict[str, Decimal] = field(default_factory=dict)
+    engagement: Path | None = None  # another engagement file than the shipped one
+    web: bool = False
+
+    @property
+    def worker_kill(self) -> bool:
+        """Tell whether worker and playbook host are to be killed during G3 and G4."""
+        return self.faults.get("worker-kill", Decimal(0)) > 0
+
+
+def parse_fault(text: str) -> tuple[str, Decimal]:
+    """Read NAME[=STRENGTH]; a name alone has strength 1, and 0 means no fault."""
+    name, _, strength = text.partition("=")
+    if name not in FAULTS:
+        raise BadInput("unknown_fault", N_("There is no fault {name}; the faults are: {names}."), name=name, names=", ".join(FAULTS))
+    try:
+        value = Decimal(strength or "1")
+    except InvalidOperation:
+        value = Decimal(-1)
+    if not (value.is_finite() and 0 <= value <= 10):
+        raise BadInput("bad_strength", N_("The strength of {name} must be a number from 0 to 10, not {value}."), name=name, value=strength)
+    return name, value
+
+
+def engagement_text(options: DemoOptions) -> str:
+    """Return the engagement file of this demo as YAML: the shipped one with seed, soak and faults put in."""
+    shipped = HERE / ("engagement.yaml" if options.engine == "sim" else "engagement-vllm-cpu.yaml")
+    document: dict[str, Any] = yaml.safe_load((options.engagement or shipped).read_text(encoding="utf-8"))
+    plan = document.setdefault("plan", {})
+    plan.setdefault("decision", {})["seed"] = options.seed
+    if options.soak:
+        plan.setdefault("rig", {})["time_scale"] = _exact(SOAK_SECONDS / options.soak)
+    target_faults = {name: str(strength) for name, strength in options.faults.items() if name != "worker-kill"}
+    if target_faults:
+        document["targets"]["faults"] = target_faults
+    if "warm-array-cache" in target_faults:
+        # Only a plan that asks for a cold array says anything about the array's cache.
+        plan.setdefault("arms", {})["array_cache"] = "cold"
+    return yaml.safe_dump(document, allow_unicode=True, sort_keys=False)
+
+
+def _exact(value: Decimal) -> str:
+    """Return a plain decimal text without trailing zeros."""
+    text = format(value.quantize(Decimal("0.000001")), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,171 @@
+"""One engagement from its file to its summary, on one machine: the same supervisor, use cases, worker and playbooks as anywhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+
+from app.demo.options import DemoOptions, engagement_text
+from app.demo.progress import Progress
+from app.kit.errors import QuadgateError, Refused
+from app.kit.i18n import N_
+
+MARKER = ".quadgate-demo"
+GATES = ("G1", "G2", "G3", "G4")
+ENDED = ("finished", "canceled", "error")
+LOOK_SECONDS = 0.5
+GATE_SECONDS = 3600  # a demo gate that takes an hour hangs: say so instead of waiting for ever
+
+
+def run_demo(options: DemoOptions, console: Console) -> dict[str, Any]:
+    """Run the demo and return its summary; everything that was started is stopped, whatever happens."""
+    out = options.out.resolve()
+    prepare(out)
+    # The settings are read once in a process, so the state folder must be known before anything asks for them.
+    os.environ["QUADGATE_STATE_DIR"] = str(out / "state")
+    from app.up import Supervisor
+
+    supervisor = Supervisor()
+    with Progress(console) as progress, running(supervisor, progress, web=options.web):
+        return Demo(options, out, supervisor, progress).run()
+
+
+def prepare(out: Path) -> None:
+    """Make the output folder empty. A folder that holds anything but an earlier demo is refused."""
+    if out.exists() and any(out.iterdir()) and not (out / MARKER).exists():
+        raise Refused("not_a_demo_folder", N_("{folder} holds files that are not of a demo: name an empty folder with --out."), folder=str(out))
+    for name in ("state", "reports", "bundles"):
+        shutil.rmtree(out / name, ignore_errors=True)
+    (out / "summary.json").unlink(missing_ok=True)
+    (out / "state").mkdir(parents=True)
+    (out / MARKER).touch()
+
+
+@contextmanager
+def running(supervisor: Any, progress: Progress, *, web: bool) -> Iterator[None]:
+    """Keep broker, worker, beat and (when asked) the web server running for the length of the block."""
+    progress.say("starting database, broker, worker and scheduler")
+    try:
+        supervisor.start(web=web)
+        yield
+    finally:
+        progress.say("stopping everything that was started")
+        supervisor.stop()
+
+
+class Demo:
+    """The drive: the people of both parties do what they would do at the pages."""
+
+    def __init__(self, options: DemoOptions, out: Path, supervisor: Any, progress: Progress) -> None:
+        # Imported here, after the state folder is set: these modules reach the settings.
+        from app.demo import people
+
+        self.people = people
+        self.options = options
+        self.out = out
+        self.supervisor = supervisor
+        self.progress = progress
+        self.kills: list[dict[str, Any]] = []
+        self.actors: dict[str, Any] = {}
+        self.engagement_id = ""
+
+    def run(self) -> dict[str, Any]:
+        """Run the gates in order until one refuses to start; returns the summary."""
+        from app.demo.summary import write_summary
+
+        started = time.monotonic()
+        self._engage()
+        for gate in GATES:
+            if not self._gate(gate):
+                break
+        extra = {
+            "seed": self.options.seed,
+            "faults": {name: str(strength) for name, strength in self.options.faults.items()},
+            "worker_kills": self.kills,
+            "seconds": round(time.monotonic() - started, 1),
+        }
+        return write_summary(self.out, self.engagement_id, self._engineer(), extra)
+
+    def _engage(self) -> None:
+        """Create the people and the engagement, and let both parties seal the plan."""
+        from app.engagements.usecases import create_engagement
+        from app.kit.db import write_session
+
+        text = engagement_text(self.options)
+        (self.out / "engagement.yaml").write_text(text, encoding="utf-8")
+        document = yaml.safe_load(text)
+        with write_session() as session:
+            self.actors = self.people.hire(session, document["engagement"]["people"])
+        with write_session() as session:
+            engagement = create_engagement(session, text=text, actor=self._engineer())
+            self.engagement_id = engagement.id
+        with write_session() as session:
+            self.people.work_down_inboxes(session, self.actors)
+        self.progress.say(f"engagement [bold]{document['engagement']['code']}[/], plan approved by both parties and sealed")
+
+    def _gate(self, gate: str) -> bool:
+        """Run one attempt at a gate to its end; tell whether the engagement may go on."""
+        from app.attempts.usecases import start_attempt
+        from app.kit.db import write_session
+        from gates.registry import GATES as SPECS
+
+        try:
+            with write_session() as session:
+                attempt_id = start_attempt(session, engagement_id=self.engagement_id, gate=gate, actor=self._engineer()).id
+        except Refused as refusal:
+            self.progress.say(f"[bold]{gate}[/] cannot start: {refusal.text('en')}")
+            return False
+        title = SPECS[gate].title
+        self.progress.gate(gate, f"{title.en} {title.zh}")
+        view = self._follow(attempt_id, gate)
+        self.progress.say(f"    verdict [bold]{view['verdict'] or view['status']}[/]")
+        with write_session() as session:
+            self.people.work_down_inboxes(session, self.actors, scan=scan_of_the_signed_report())
+        return bool(view["status"] == "finished")
+
+    def _follow(self, attempt_id: str, gate: str) -> dict[str, Any]:
+        """Watch an attempt to its end, fill in the form when it waits for a person, kill processes when asked to."""
+        from app.attempts.usecases import attempt_view
+        from app.demo.faults import WorkerKill
+        from app.demo.inspection import fill_in
+        from app.kit.db import read_session
+
+        kill = WorkerKill(self.supervisor, gate) if self.options.worker_kill and gate in ("G3", "G4") else None
+        deadline = time.monotonic() + GATE_SECONDS
+        while True:
+            with read_session() as session:
+                view: dict[str, Any] = attempt_view(session, attempt_id=attempt_id, actor=self._engineer())
+            self.progress.attempt(view)
+            if view["status"] in ENDED:
+                break
+            if view["may"]["form"]:
+                fill_in(view, self.actors)
+            if kill and kill.strike(view):
+                self.progress.say(f"    [yellow]killed worker {kill.done['workers']} and playbook host {kill.done['hosts']} with SIGKILL[/]")
+                self.kills.append(kill.done)
+            if time.monotonic() > deadline:
+                raise QuadgateError(
+                    "demo_hangs", N_("{gate} has not ended within an hour; the logs are in {folder}."), gate=gate, folder=str(self.out / "state/log")
+                )
+            time.sleep(LOOK_SECONDS)
+        if view["problem"]:
+            self.progress.say(f"    [red]{view['problem']['en']}[/]")
+        return view
+
+    def _engineer(self) -> Any:
+        return self.people.having(self.actors, "engineer", "vendor")
+
+
+def scan_of_the_signed_report() -> bytes:
+    """Return a picture that says of itself that it is no scan: a demo has no paper, ink or seal."""
+    from app.demo.inspection import picture
+
+    return picture("SIMULATED: no scan, no signature, no seal")
