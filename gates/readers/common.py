@@ -1,0 +1,193 @@
+"""What every reader needs: strict text, strict JSON with exact numbers, and problems that are sentences.
+
+A reader never raises on bad input. It returns what it could read for certain, and a named problem for everything else;
+a value that is missing, `N/A`, not a number, negative where that is impossible, or in an unknown unit gives no observation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from gates.model import Observation, Problem, Reading
+from gates.text import Text
+
+NOT_AVAILABLE = {"", "-", "n/a", "na", "not available", "not supported", "unknown", "none", "not specified", "to be filled by o.e.m."}
+_DIGITS = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?")
+
+
+class Collector:
+    """Gathers the observations and problems of one file."""
+
+    def __init__(self) -> None:
+        self.observations: list[Observation] = []
+        self.problems: list[Problem] = []
+
+    def see(self, quantity: str, value: Decimal | str, unit: str, **labels: str) -> None:
+        """Add one observation."""
+        self.observations.append(Observation(quantity, value, unit, labels))
+
+    def trouble(self, code: str, en: str, zh: str, **values: Any) -> None:
+        """Add one problem; the values are put into both sentences, shortened so that no file can flood a report."""
+        short = {key: clip(str(value)) for key, value in values.items()}
+        self.problems.append(Problem(code, Text(en, zh).fill(**short)))
+
+    def number(self, holder: Any, key: str, quantity: str, unit: str, /, **labels: str) -> Decimal | None:
+        """Read a count that cannot be negative from `holder[key]` and return it; else add a problem and return None."""
+        return self.scaled(holder, key, quantity, unit, 1, **labels)
+
+    def scaled(self, holder: Any, key: str, quantity: str, unit: str, scale: int, /, **labels: str) -> Decimal | None:
+        """Read a number as `number` does, times a whole scale (e.g. bytes of a data unit)."""
+        raw = holder.get(key) if isinstance(holder, dict) else None
+        value = exact(raw)
+        if value is None:
+            self.absent(key, raw, **labels)
+            return None
+        if value < 0:
+            self.trouble(
+                "impossible_value",
+                "Field {key} is {raw}: a measured value cannot be negative.",
+                "字段 {key} 为 {raw}：测量值不可能为负。",
+                key=key,
+                raw=raw,
+            )
+            return None
+        self.see(quantity, value * scale, unit, **labels)
+        return value * scale
+
+    def text(self, holder: Any, key: str, quantity: str, **labels: str) -> str | None:
+        """Read a non-empty text from `holder[key]`, without the padding of the tool; else add a problem and return None."""
+        raw = holder.get(key) if isinstance(holder, dict) else None
+        if not isinstance(raw, str) or not available(raw):
+            self.absent(key, raw, **labels)
+            return None
+        value = raw.strip()
+        self.see(quantity, value, "text", **labels)
+        return value
+
+    def absent(self, key: str, raw: Any, **labels: str) -> None:
+        """Add the problem of a field that is missing, not available, or not of the kind that it must be."""
+        where = " ".join(labels.values())
+        if raw is None:
+            self.trouble("missing_field", "Field {key} is missing ({where}).", "缺少字段 {key}（{where}）。", key=key, where=where or "file")
+        elif isinstance(raw, str) and not available(raw):
+            self.trouble(
+                "not_available",
+                "Field {key} says {raw} ({where}).",
+                "字段 {key} 显示为 {raw}（{where}）。",
+                key=key,
+                raw=raw or "''",
+                where=where or "file",
+            )
+        else:
+            self.trouble(
+                "not_a_number",
+                "Field {key} holds {raw}, which cannot be used ({where}).",
+                "字段 {key} 的内容 {raw} 无法使用（{where}）。",
+                key=key,
+                raw=raw,
+                where=where or "file",
+            )
+
+    def reading(self) -> Reading:
+        """Return what was gathered; a file that gave nothing at all is a problem of its own."""
+        if not self.observations and not self.problems:
+            self.trouble("nothing_found", "The file holds none of the fields that this tool writes.", "文件中没有该工具应输出的任何字段。")
+        return Reading(tuple(self.observations), tuple(self.problems))
+
+
+def clip(text: str, limit: int = 160) -> str:
+    """Return the text on one line, at most `limit` characters, braces kept literal by the caller's format."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def available(text: str) -> bool:
+    """Tell whether a text says something (`N/A`, `Not Specified` and the like do not)."""
+    return text.strip().lower() not in NOT_AVAILABLE
+
+
+def exact(value: Any) -> Decimal | None:
+    """Return a finite number exactly: a JSON number, or a text of digits. Booleans, NaN, infinities and anything else are None."""
+    if isinstance(value, Decimal):
+        return value if value.is_finite() else None
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+        return Decimal(value.strip())
+    return None
+
+
+def decode(data: bytes, into: Collector) -> str | None:
+    """Return the file as text (UTF-8), or add a problem and return None when it is empty or not text."""
+    if not data.strip():
+        into.trouble("empty", "The file is empty: the tool wrote nothing.", "文件为空：工具没有任何输出。")
+        return None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        into.trouble("not_text", "The file is not UTF-8 text (byte {at}).", "文件不是 UTF-8 文本（第 {at} 字节）。", at=error.start)
+        return None
+    if "\x00" in text:
+        into.trouble("not_text", "The file holds null characters: it was not written to the end.", "文件含有空字符：没有完整写入。")
+        return None
+    return text
+
+
+def load_json(data: bytes, into: Collector) -> Any:
+    """Return the JSON value of a file with numbers as Decimal, or None with a problem.
+
+    Text before or after the value is a problem, and the value is still returned, so that a judge can tell a failed
+    measurement from an unreadable one.
+    """
+    text = decode(data, into)
+    if text is None:
+        return None
+    decoder = json.JSONDecoder(parse_float=_decimal, parse_int=_decimal, parse_constant=lambda _: None)
+    failure = ""
+    for start in _starts(text):
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError, InvalidOperation) as error:
+            failure = failure or str(error)
+            continue
+        before, after = text[:start].strip(), text[end:].strip()
+        if before:
+            into.trouble("text_before_json", "Text stands before the JSON: {before}", "JSON 之前有文字：{before}", before=before)
+        if after:
+            into.trouble("text_after_json", "Text stands after the JSON: {after}", "JSON 之后有文字：{after}", after=after)
+        return value
+    into.trouble("not_json", "The file is not complete JSON: {why}", "文件不是完整的 JSON：{why}", why=failure or clip(text, 80))
+    return None
+
+
+def _starts(text: str) -> Iterator[int]:
+    """Yield the positions of lines that begin with a JSON object or array, at most 50 of them."""
+    for count, found in enumerate(re.finditer(r"^[ \t]*[\[{]", text, re.MULTILINE)):
+        if count >= 50:
+            return
+        yield found.end() - 1
+
+
+def _decimal(text: str) -> Decimal | None:
+    """Return a JSON number exactly; an absurdly long or large one is no number."""
+    if len(text) > 60:
+        return None
+    value = Decimal(text)
+    return value if value.is_finite() and (not value or abs(value.adjusted()) < 40) else None
+
+
+def rows(value: Any, key: str = "") -> list[dict[str, Any]]:
+    """Return the objects of a list (or of `value[key]`); anything else is left out."""
+    inner = value.get(key) if key and isinstance(value, dict) else value
+    return [row for row in inner if isinstance(row, dict)] if isinstance(inner, list) else []
+
+
+def part(value: Any, *keys: str) -> Any:
+    """Return `value[key1][key2]...`, or None where a key is missing or a holder is not an object."""
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value

@@ -1,0 +1,55 @@
+"""`dmidecode -t 1,17` as text: the machine's own identity and its memory modules.
+
+Observations: system.product, system.serial, system.maker, system.version (text);
+memory.size (B; labels `locator`), memory.speed (1/s transfers), memory.part.
+dmidecode's GB are 1024**3 bytes. `No Module Installed` is an empty slot, not a problem; `Unknown` is one.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from gates.model import Reading
+from gates.readers.common import Collector, available, decode
+
+_FIELD = re.compile(r"^\t([^\t:][^:]*): ?(.*)$")
+_SIZE = re.compile(r"^([0-9]{1,9}) (kB|MB|GB|TB)$")
+_SPEED = re.compile(r"^([0-9]{1,6}) (?:MT/s|MHz)$")
+_BYTES = {"kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
+
+
+def read_dmidecode(data: bytes) -> Reading:
+    """Read the system section and every memory module."""
+    found = Collector()
+    text = decode(data, found)
+    if text is None:
+        return found.reading()
+    for block in re.split(r"\n\s*\n", text):
+        lines = block.splitlines()
+        titles = [line for line in lines if line and not line.startswith(("\t", "#", "Handle "))]
+        fields = {match[1]: match[2].strip() for match in map(_FIELD.match, lines) if match}
+        if "System Information" in titles:
+            for key, quantity in (("Product Name", "system.product"), ("Serial Number", "system.serial"), ("Manufacturer", "system.maker")):
+                found.text(fields, key, quantity)
+            if available(fields.get("Version", "")):
+                found.see("system.version", fields["Version"], "text")
+        elif "Memory Device" in titles:
+            _module(fields, found)
+    return found.reading()
+
+
+def _module(fields: dict[str, str], found: Collector) -> None:
+    locator, raw = fields.get("Locator", ""), fields.get("Size", "")
+    if raw == "No Module Installed":
+        found.see("memory.size", Decimal(0), "B", locator=locator)
+        return
+    size, speed = _SIZE.match(raw), _SPEED.match(fields.get("Speed", ""))
+    if size is None:
+        found.absent("Size", raw, locator=locator)
+        return
+    found.see("memory.size", Decimal(size[1]) * _BYTES[size[2]], "B", locator=locator)
+    if speed is not None:
+        found.see("memory.speed", Decimal(speed[1]), "MT/s", locator=locator)
+    if available(fields.get("Part Number", "")):
+        found.see("memory.part", fields["Part Number"], "text", locator=locator)

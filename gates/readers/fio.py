@@ -1,0 +1,110 @@
+"""`fio --output-format=json`: every job, both directions, with the lines that fio writes before its JSON kept as evidence.
+
+Observations, labelled `job`, `device` and `direction` (read, write): io.error (1), io.bandwidth (B/s), io.iops (1/s), io.operations (1),
+io.short, io.dropped (1), io.latency_samples (1), io.latency_p99 (ns), io.runtime (ms), io.steady_state (1 or 0).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from gates.model import Reading
+from gates.readers.common import Collector, exact, load_json, part, rows
+
+KIB = 1024
+
+
+def read_fio(data: bytes) -> Reading:
+    """Read one fio result. Text before the JSON, an error code, no samples, or a unit conflict are problems."""
+    found = Collector()
+    document = load_json(data, found)
+    if document is None:
+        return found.reading()
+    jobs = rows(document, "jobs")
+    if not jobs:
+        found.trouble("zero_samples", "fio's result names no job: nothing was measured.", "fio 结果中没有任何作业：没有进行测量。")
+    version = part(document, "fio version")
+    if isinstance(version, str):
+        found.see("io.tool_version", version, "text")
+    for job in jobs:
+        _job(job, part(document, "global options", "filename"), found)
+    return found.reading()
+
+
+def _job(job: dict[str, Any], global_file: Any, found: Collector) -> None:
+    name = job.get("jobname")
+    device = part(job, "job options", "filename") or global_file
+    labels = {"job": str(name), "device": device if isinstance(device, str) else ""}
+    error = found.number(job, "error", "io.error", "1", **labels)
+    if error:
+        found.trouble("io_error", "fio job {job} ended with error {error}.", "fio 作业 {job} 以错误 {error} 结束。", job=name, error=error)
+    if "job_runtime" in job:
+        found.number(job, "job_runtime", "io.runtime", "ms", **labels)
+    moved = False
+    for direction in ("read", "write"):
+        side = job.get(direction)
+        if isinstance(side, dict) and exact(side.get("total_ios")) != 0:
+            moved = _side(side, found, {**labels, "direction": direction}) or moved
+    if not moved:
+        found.trouble("zero_samples", "fio job {job} moved no data: there is no sample.", "fio 作业 {job} 没有任何读写：无样本。", job=name)
+    steady = job.get("steadystate")
+    if isinstance(steady, dict):
+        attained = exact(steady.get("attained"))
+        found.see("io.steady_state", Decimal(1 if attained == 1 else 0), "1", **labels)
+        if attained != 1:
+            found.trouble("not_steady", "fio job {job} did not reach its steady state.", "fio 作业 {job} 未达到稳态。", job=name)
+
+
+def _side(side: dict[str, Any], found: Collector, labels: dict[str, str]) -> bool:
+    """Read one direction and tell whether it holds samples."""
+    operations = found.number(side, "total_ios", "io.operations", "1", **labels)
+    _bandwidth(side, found, labels)
+    found.number(side, "iops", "io.iops", "1/s", **labels)
+    for key, quantity in (("short_ios", "io.short"), ("drop_ios", "io.dropped")):
+        if key in side:
+            found.number(side, key, quantity, "1", **labels)
+    latency = side.get("clat_ns")
+    samples = exact(part(latency, "N"))
+    if samples is None or samples <= 0:
+        found.trouble(
+            "zero_samples",
+            "fio job {job} holds no latency sample ({direction}).",
+            "fio 作业 {job} 没有时延样本（{direction}）。",
+            **_in_words(labels),
+        )
+        return False
+    found.see("io.latency_samples", samples, "1", **labels)
+    p99 = exact(part(latency, "percentile", "99.000000"))
+    if p99 is not None and p99 > 0:
+        found.see("io.latency_p99", p99, "ns", **labels)
+    return operations is not None
+
+
+def _bandwidth(side: dict[str, Any], found: Collector, labels: dict[str, str]) -> None:
+    """Read B/s: `bw_bytes`, or for old versions `bw`, which is KiB/s. Both, when given, must tell the same."""
+    exactly, kib = exact(side.get("bw_bytes")), exact(side.get("bw"))
+    if exactly is None and kib is None:
+        found.absent("bw_bytes", side.get("bw_bytes"), **labels)
+        return
+    if exactly is None and kib is not None:
+        found.see("io.bandwidth", kib * KIB, "B/s", **labels)
+        return
+    if exactly is not None and kib is not None and abs(kib * KIB - exactly) > KIB:
+        found.trouble(
+            "unit_conflict",
+            "bw_bytes {a} and bw {b} KiB/s of job {job} do not agree.",
+            "作业 {job} 的 bw_bytes {a} 与 bw {b} KiB/s 不一致。",
+            a=exactly,
+            b=kib,
+            job=labels["job"],
+        )
+        return
+    if exactly is not None and exactly >= 0:
+        found.see("io.bandwidth", exactly, "B/s", **labels)
+    else:
+        found.absent("bw_bytes", side.get("bw_bytes"), **labels)
+
+
+def _in_words(labels: dict[str, str]) -> dict[str, str]:
+    return {"job": labels["job"], "direction": labels["direction"]}

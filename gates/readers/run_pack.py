@@ -1,0 +1,226 @@
+"""The pack of one detached job (docs/evidence-format.md): typed requests, phases, and what proves the state of caches and counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gates.bundle import Bundle
+from gates.model import Problem
+from gates.readers.strict import Reader, at, count, whole
+
+GOOD_FINISH = "length"  # fixed output length with ignore_eos: any other end is a request that did less
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request, as the driver saw it. Times are nanoseconds of the target's CLOCK_MONOTONIC."""
+
+    seq: int
+    phase: str
+    tier: int | None
+    prompt: int
+    prompt_sha256: str
+    tokens_sent: int
+    max_tokens: int
+    sent_ns: int
+    end_ns: int
+    first_text_ns: int | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    finish_reason: str | None
+    http_status: int | None
+    error: str | None  # kind
+    output_sha256: str | None
+    server_first_sent_ns: int | None
+    mono_ns: int
+    boot_id: str
+
+    @property
+    def failure(self) -> str | None:
+        """Return why this request did not do its whole work, or None. Judged from the facts, not only from the driver's label."""
+        if self.error is not None:
+            return self.error
+        if self.http_status != 200:
+            return "http"
+        if self.first_text_ns is None or not self.sent_ns < self.first_text_ns <= self.end_ns:
+            return "no_text"
+        if self.finish_reason != GOOD_FINISH:
+            return "no_finish"
+        if self.completion_tokens is None or self.prompt_tokens is None:
+            return "no_usage"
+        return None
+
+    @property
+    def ttft_ns(self) -> int:
+        """Return the time to the first text. Only of a request without failure."""
+        if self.first_text_ns is None:
+            raise ValueError("a request without text has no TTFT")
+        return self.first_text_ns - self.sent_ns
+
+    @property
+    def e2e_ns(self) -> int:
+        """Return the time to the last text."""
+        return self.end_ns - self.sent_ns
+
+
+@dataclass(frozen=True)
+class Pack:
+    """All files of one job on one host. `problems` empty: every file was there, whole, and of the right form."""
+
+    step: str
+    host: str
+    folder: str
+    job: Mapping[str, Any] = field(default_factory=dict)
+    phases: tuple[dict[str, Any], ...] = ()
+    requests: tuple[Request, ...] = ()
+    coldness: tuple[dict[str, Any], ...] = ()
+    counters: tuple[dict[str, Any], ...] = ()
+    engine: Mapping[str, Any] = field(default_factory=dict)
+    arm: Mapping[str, Any] = field(default_factory=dict)
+    client: Mapping[str, Any] = field(default_factory=dict)
+    workload: Mapping[str, Any] = field(default_factory=dict)
+    exit: Mapping[str, Any] = field(default_factory=dict)
+    telemetry: tuple[dict[str, Any], ...] = ()
+    events: tuple[dict[str, Any], ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def path(self, name: str) -> str:
+        """Return the bundle path of one of the pack's files."""
+        return f"{self.folder}/{name}"
+
+    def of(self, phase: str, tier: int | None = None) -> tuple[Request, ...]:
+        """Return the requests of a phase, of one tier when it is given."""
+        return tuple(r for r in self.requests if r.phase == phase and (tier is None or r.tier == tier))
+
+    def phase(self, name: str, tier: int | None = None) -> dict[str, Any] | None:
+        """Return the phase row of a name (and tier), or None when there is not exactly one."""
+        rows = [p for p in self.phases if p.get("phase") == name and (tier is None or p.get("tier") == tier)]
+        return rows[0] if len(rows) == 1 else None
+
+    def counter_pair(self, phase: str, tier: int | None) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return the counters before and after a phase, or None when there is not exactly one of each, in this order."""
+        rows = [c for c in self.counters if c.get("phase") == phase and c.get("tier") == tier]
+        if [c.get("when") for c in rows] != ["before", "after"]:
+            return None
+        return rows[0], rows[1]
+
+
+def read_pack(bundle: Bundle, step: str, host: str, names: Iterable[str]) -> Pack:
+    """Read the pack of a step on a host. `names` are the files that the step must bring; each that is missing is a problem."""
+    reader = Reader(bundle, f"evidence/{step}/{host}")
+    wanted = set(names)
+    rows = {n: tuple(reader.journal(n)) for n in sorted(wanted) if n.endswith(".jsonl") and n != "records.jsonl"}
+    docs = {n: reader.document(n) for n in sorted(wanted) if n.endswith(".json")}
+    requests = _requests(reader) if "records.jsonl" in wanted else ()
+    _check_exit(reader, docs.get("exit.json", {}), len(requests))
+    _check_pack(reader, docs.get("pack.json", {}), wanted)
+    return Pack(
+        step=step,
+        host=host,
+        folder=reader.folder,
+        job=docs.get("job.json", {}),
+        phases=rows.get("phases.jsonl", ()),
+        requests=requests,
+        coldness=rows.get("coldness.jsonl", ()),
+        counters=rows.get("counters.jsonl", ()),
+        engine=docs.get("engine.json", {}),
+        arm=docs.get("arm.json", {}),
+        client=docs.get("client.json", {}),
+        workload=docs.get("workload.json", {}),
+        exit=docs.get("exit.json", {}),
+        telemetry=rows.get("telemetry.jsonl", ()),
+        events=rows.get("events.jsonl", ()),
+        problems=tuple(reader.problems),
+    )
+
+
+def _requests(reader: Reader) -> tuple[Request, ...]:
+    out = []
+    for row in reader.journal("records.jsonl"):
+        request = _request(row)
+        if request is None:
+            reader.trouble(
+                "malformed",
+                "records.jsonl",
+                f"the record with seq {row.get('seq')!r} lacks a field or holds one of the wrong type.",
+                f"seq 为 {row.get('seq')!r} 的记录缺少字段或字段类型错误。",
+            )
+            continue
+        out.append(request)
+    return tuple(out)
+
+
+def _request(row: Mapping[str, Any]) -> Request | None:
+    """Return the typed request, or None when a field that every request has is missing or of the wrong type."""
+    seq, sent, end, mono = (count(row.get(k)) for k in ("seq", "sent_ns", "end_ns", "mono_ns"))
+    prompt, tokens, limit = (count(row.get(k)) for k in ("prompt", "prompt_tokens_sent", "max_tokens"))
+    phase, digest, boot = row.get("phase"), row.get("prompt_sha256"), row.get("boot_id")
+    if seq is None or sent is None or end is None or mono is None or prompt is None or tokens is None or limit is None:
+        return None
+    if not isinstance(phase, str) or not isinstance(digest, str) or not isinstance(boot, str) or end < sent:
+        return None
+    tier, first, status = row.get("tier"), row.get("first_text_ns"), row.get("http_status")
+    if any(v is not None and whole(v) is None for v in (tier, first, status)):
+        return None
+    error = row.get("error")
+    kind = None if error is None else str(at(error, "kind") or "unknown")
+    finish, output = row.get("finish_reason"), row.get("output_sha256")
+    return Request(
+        seq=seq,
+        phase=phase,
+        tier=tier,
+        prompt=prompt,
+        prompt_sha256=digest,
+        tokens_sent=tokens,
+        max_tokens=limit,
+        sent_ns=sent,
+        end_ns=end,
+        first_text_ns=first,
+        prompt_tokens=count(at(row, "usage", "prompt_tokens")),
+        completion_tokens=count(at(row, "usage", "completion_tokens")),
+        finish_reason=finish if isinstance(finish, str) else None,
+        http_status=status,
+        error=kind,
+        output_sha256=output if isinstance(output, str) and output else None,
+        server_first_sent_ns=count(at(row, "server", "send_ns")),
+        mono_ns=mono,
+        boot_id=boot,
+    )
+
+
+def _check_exit(reader: Reader, data: Mapping[str, Any], records: int) -> None:
+    if not data:
+        return
+    if data.get("outcome") != "done":
+        why = at(data, "error", "message") or data.get("outcome")
+        reader.trouble("not_done", "exit.json", f"the job did not end as done: {why}.", f"任务未正常结束：{why}。")
+    if data.get("records") != records or data.get("last_seq") != records - 1:
+        reader.trouble(
+            "count",
+            "exit.json",
+            f"the job wrote {data.get('records')!r} records (last seq {data.get('last_seq')!r}); {records} are here.",
+            f"任务写了 {data.get('records')!r} 条记录（末 seq {data.get('last_seq')!r}）；此处有 {records} 条。",
+        )
+
+
+def _check_pack(reader: Reader, data: Mapping[str, Any], wanted: set[str]) -> None:
+    """Check the target's own list against what arrived: the pack was made on the target, the manifest by the service."""
+    if not data:
+        return
+    listed: dict[str, Any] = {}
+    files = data.get("files")
+    for entry in files if isinstance(files, list) else ():
+        name = at(entry, "path")
+        if isinstance(name, str):
+            listed[name] = entry
+    for name in sorted(wanted - {"pack.json"}):
+        stored = reader.bundle.files.get(reader.path(name))
+        if stored is None:
+            continue  # its absence is a problem already
+        entry = listed.get(name)
+        if entry is None:
+            reader.trouble("pack", "pack.json", f"does not list {name}.", f"未列出 {name}。")
+        elif (entry.get("size"), entry.get("sha256")) != (stored["size"], stored["sha256"]):
+            reader.trouble("pack", name, "is not the file that the target packed (size or SHA-256).", "与目标机打包的文件不一致（大小或 SHA-256）。")

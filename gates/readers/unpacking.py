@@ -1,0 +1,57 @@
+"""The form of the unpacking inspection (开箱检验), as two named people filled it in.
+
+Observations: unpacking.<field> (text) for every answered field, unpacking.receiver (text, label `party`), and for single items that
+differ, unpacking.<field> with the label `serial`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+from gates.model import Reading
+from gates.readers.common import Collector, load_json, rows
+
+RECEIVER = "receiver_"
+
+
+def read_unpacking(data: bytes) -> Reading:
+    """Read form.json: a flat object of answers, optionally with `items: [{serial, <field>: answer}]`."""
+    found = Collector()
+    form = load_json(data, found)
+    if form is None:
+        return found.reading()
+    if not isinstance(form, dict):
+        found.trouble("unknown_shape", "The form is not an object of answers.", "表单不是由答案组成的对象。")
+        return found.reading()
+    inner = form.get("form")
+    answers: dict[str, Any] = inner if isinstance(inner, dict) else form
+    for key, raw in answers.items():
+        if key in ("items", "photos"):
+            continue
+        value = _answer(raw)
+        if key.startswith(RECEIVER) and value:
+            found.see("unpacking.receiver", person_name(value), "text", party=key.removeprefix(RECEIVER))
+        elif value:
+            found.see(f"unpacking.{key}", value, "text")
+    for item in rows(answers, "items"):
+        serial = item.get("serial")
+        for key, raw in item.items():
+            value = _answer(raw)
+            if isinstance(serial, str) and key != "serial" and value:
+                found.see(f"unpacking.{key}", value, "text", serial=serial)
+    return found.reading()
+
+
+def person_name(text: str) -> str:
+    """Return a name in one spelling, so that two spellings of one person are seen to be one."""
+    return " ".join(unicodedata.normalize("NFKC", text).split())
+
+
+def _answer(raw: Any) -> str:
+    """Return an answer as text: yes or no for a tick, the name of a person, else the text itself; empty for anything else."""
+    if isinstance(raw, bool):
+        return "yes" if raw else "no"
+    if isinstance(raw, dict):
+        raw = raw.get("name")
+    return raw.strip() if isinstance(raw, str) else ""

@@ -1,0 +1,124 @@
+"""The list of commands that the probe runs on one host, from what the host was seen to have. Pure.
+
+What is seen here only names devices. Whether they are the right ones is judged from the evidence, by serial number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+CONTROLLER = re.compile(r"nvme\d+")
+NAMESPACE = re.compile(r"(nvme\d+)n\d+")
+INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
+# A load must be alive before and after the reading, or the reading tells nothing about a link under load.
+UNDER_LOAD = """
+alive() { if kill -0 "$load" 2>/dev/null; then echo "# load alive $1 reading: yes"; else echo "# load alive $1 reading: no"; fi; }
+settle=$1
+shift
+fio "$@" >/dev/null 2>&1 &
+load=$!
+sleep "$settle"
+alive before
+lspci -D -vvv
+alive after
+kill "$load" 2>/dev/null
+wait "$load" 2>/dev/null
+exit 0
+"""
+LOAD_S = 1800  # the longest that the load can last when nobody ends it
+
+
+def survey_spec(seen: str, plan: str, host: str, groups: Sequence[str], path_prefix: Sequence[str], fio: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the probe's survey specification for `plan` (survey or storage)."""
+    drives_text, _, rdma_text = seen.partition("--- rdma")
+    namespaces = _namespaces(_json(drives_text))
+    ports = [row for row in _json(rdma_text) or [] if isinstance(row, dict)]
+    commands = _storage(namespaces, fio) if plan == "storage" else _survey(namespaces, ports, groups)
+    return {"host": host, "commands": commands, "path_prefix": list(path_prefix)}
+
+
+def _survey(namespaces: Sequence[str], ports: Sequence[Mapping[str, Any]], groups: Sequence[str]) -> list[dict[str, Any]]:
+    commands = [_command("dmidecode", "dmidecode", ["dmidecode", "-t", "1,17"], ["dmidecode", "--version"])]
+    if "engine" in groups:
+        commands.append(_command("amd-smi-static", "amd-smi-static", ["amd-smi", "static", "--json"], ["amd-smi", "version"], timeout_s=120))
+    if "storage" in groups:
+        commands.append(_command("nvme-list", "nvme-list", ["nvme", "list", "-o", "json"], ["nvme", "version"]))
+        commands.append(_command("nvme-list-subsys", "nvme-list-subsys", ["nvme", "list-subsys", "-o", "json"]))
+        commands.append(_command("lspci", "lspci", ["lspci", "-D", "-vvv"], ["lspci", "--version"]))
+        for index, controller in enumerate(sorted({NAMESPACE.fullmatch(n).group(1) for n in namespaces})):  # type: ignore[union-attr]
+            device = f"/dev/{controller}"
+            commands.append(_command(f"nvme-id-ctrl.{controller}", "nvme-id-ctrl", ["nvme", "id-ctrl", device, "-o", "json"]))
+            commands.append(_command(f"nvme-smart-log.{controller}", "nvme-smart-log", ["nvme", "smart-log", device, "-o", "json"]))
+            version = ["smartctl", "--version"] if index == 0 else None
+            commands.append(_command(f"smartctl.{controller}", "smartctl", ["smartctl", "-x", "--json", device], version))
+        commands.append(_command("rdma-link", "rdma-link", ["rdma", "-j", "link", "show"], ["rdma", "-V"]))
+        commands.append(_command("ibv-devinfo", "ibv-devinfo", ["ibv_devinfo", "-v"]))
+        commands.append(_command("ip-link", "ip-link", ["ip", "-j", "-s", "link", "show"], ["ip", "-V"]))
+        interfaces = sorted({str(p.get("netdev")) for p in ports if INTERFACE.fullmatch(str(p.get("netdev") or ""))})
+        for index, interface in enumerate(interfaces):
+            commands.append(_command(f"ethtool.{interface}", "ethtool", ["ethtool", interface], ["ethtool", "--version"] if index == 0 else None))
+            commands.append(_command(f"ethtool-driver.{interface}", "ethtool-driver", ["ethtool", "-i", interface]))
+    return commands
+
+
+def _storage(namespaces: Sequence[str], fio: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Read every drive alone (read-only: nothing on it changes), then all links while all drives are read."""
+    runtime = int(fio.get("runtime_s", 30))
+    commands = [_command("nvme-list", "nvme-list", ["nvme", "list", "-o", "json"], ["nvme", "version"])]
+    commands.append(_command("nvme-list-subsys", "nvme-list-subsys", ["nvme", "list-subsys", "-o", "json"]))
+    for index, namespace in enumerate(namespaces):
+        argv = ["fio", f"--name=read-{namespace}", f"--filename=/dev/{namespace}", "--rw=read", f"--bs={fio.get('block', '1M')}"]
+        argv += [f"--iodepth={int(fio.get('depth', 32))}", "--direct=1", "--ioengine=libaio", "--readonly", "--time_based", f"--runtime={runtime}"]
+        argv.append("--output-format=json")
+        commands.append(_command(f"fio.{namespace}", "fio", argv, ["fio", "--version"] if index == 0 else None, timeout_s=runtime + 60))
+    if namespaces:
+        devices = ":".join(f"/dev/{n}" for n in namespaces)
+        argv = ["sh", "-c", UNDER_LOAD, "read-links-under-load", str(fio.get("settle_s", 1)), "--name=load", f"--filename={devices}", "--rw=read"]
+        argv += ["--bs=1M", "--iodepth=8", "--direct=1", "--ioengine=libaio", "--readonly", "--time_based", f"--runtime={LOAD_S}"]
+        commands.append(_command("lspci-under-load", "lspci", argv, ["lspci", "--version"], timeout_s=60))
+    return commands
+
+
+def _command(name: str, tool: str, argv: list[str], version_argv: list[str] | None = None, timeout_s: int = 30) -> dict[str, Any]:
+    """Return one command. `tool` is the name of its reader. One command of a tool tells the version: it is the same program for the others."""
+    command: dict[str, Any] = {"name": name, "tool": tool, "argv": argv, "timeout_s": timeout_s}
+    if version_argv:
+        command["version_argv"] = version_argv
+    return command
+
+
+def _namespaces(document: Any) -> list[str]:
+    """Return the namespaces (nvme0n1) of any shape of `nvme list -o json`, in order, each once."""
+    found: list[str] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                name = str(inner).rsplit("/", 1)[-1]
+                if key in ("NameSpace", "DevicePath") and NAMESPACE.fullmatch(name) and name not in found:
+                    found.append(name)
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    walk(document)
+    return sorted(found, key=lambda name: [int(n) for n in re.findall(r"\d+", name)])
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by name."""
+        return {"survey_spec": survey_spec}

@@ -1,0 +1,49 @@
+"""amd-smi static --json: a list of GPUs, or from version 26 on the same list below `gpu_data`."""
+
+import json
+import sys
+from typing import Any, Dict, List
+
+
+def main(argv: List[str], rack: Dict[str, Any]) -> int:
+    """Answer `static --json` and `version`."""
+    version = rack["tools"]["amd_smi"]
+    if argv[1:2] == ["version"]:
+        print("AMDSMI Tool: %s+lab | AMDSMI Library version: %s | ROCm version: 7.0.0" % (version, version))
+        return 0
+    if argv[1:2] != ["static"] or not rack["gpus"]:
+        sys.stderr.write("AMDSMI_STATUS_NO_DRV: no AMD GPU is found\n")
+        return 1
+    gpus = [_gpu(index, gpu) for index, gpu in enumerate(rack["gpus"])]
+    print(json.dumps({"gpu_data": gpus} if int(version.split(".")[0]) >= 26 else gpus, indent=4))
+    return 0
+
+
+def _gpu(index: int, gpu: Dict[str, Any]) -> Dict[str, Any]:
+    asic = {
+        "market_name": gpu["model"],
+        "vendor_id": "0x1002",
+        "vendor_name": "Advanced Micro Devices Inc. [AMD/ATI]",
+        "device_id": gpu["device_id"],
+        "rev_id": "0x00",
+    }
+    asic.update({"asic_serial": gpu["serial"], "oam_id": index, "num_compute_units": 80, "target_graphics_version": "gfx942"})
+    return {
+        "gpu": index,
+        "asic": asic,
+        "bus": {
+            "bdf": gpu["address"],
+            "max_pcie_width": 16,
+            "max_pcie_speed": {"value": 32, "unit": "GT/s"},
+            "pcie_interface_version": "Gen 5",
+            "slot_type": "OAM",
+        },
+        "vbios": {
+            "name": "AMD MI308X_HW_SRIOV_CVS_1VF",
+            "build_date": "2025/05/20 11:02",
+            "part_number": "113-M3080202-101",
+            "version": gpu["vbios"],
+        },
+        "board": {"model_number": "N/A", "product_serial": "N/A", "fru_id": "N/A", "product_name": gpu["model"], "manufacturer_name": "AMD"},
+        "vram": {"type": "HBM3", "vendor": "N/A", "size": {"value": gpu["vram_mb"], "unit": "MB"}, "bit_width": 8192},
+    }

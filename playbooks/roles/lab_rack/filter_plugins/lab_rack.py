@@ -1,0 +1,116 @@
+"""Turn the YAML description of a rack into what one host's simulated tools see, with the faults of the lab applied. Pure."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+OLD_FIRMWARE = "EDA53W0Q"
+HOURS_A_YEAR = 8760
+
+
+def rack_for(rack: Mapping[str, Any], host: str, groups: list[str], faults: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the description of one host: by its name, else by the groups it is in. Raises ValueError with a sentence.
+
+    Each fault has a strength; 0 (or absence) means none. A fault that this rack does not know belongs to another simulator.
+    """
+    named = rack["hosts"].get(host)
+    parts = [named] if named else [rack["hosts"][rack["by_group"][group]] for group in sorted(groups) if group in rack.get("by_group", {})]
+    if not parts:
+        raise ValueError(f"The simulated rack describes neither the host {host} nor one of its groups {sorted(groups)}.")
+    seen: dict[str, Any] = {"host": host, "time_scale": rack["time_scale"], "tools": dict(rack["tools"]), "drives": [], "nics": [], "gpus": []}
+    for part in copy.deepcopy(parts):
+        gpus = part.pop("gpus", [])
+        seen["gpus"] += [{**{k: v for k, v in gpus.items() if k != "each"}, **gpu} for gpu in gpus["each"]] if isinstance(gpus, dict) else gpus
+        for key, value in part.items():
+            seen[key] = seen[key] + value if key in ("drives", "nics") else value
+    for index, drive in enumerate(seen["drives"]):
+        drive.update(controller=f"nvme{index}", namespace=f"nvme{index}n1")
+    for name, strength in (faults or {}).items():
+        amount = float(strength or 0)
+        if amount > 0 and name in FAULTS:
+            FAULTS[name](seen, amount)
+    return seen
+
+
+def _missing_drive(seen: dict[str, Any], strength: float) -> None:
+    """Take the last drives away."""
+    seen["drives"] = seen["drives"][: max(0, len(seen["drives"]) - _count(strength))]
+
+
+def _swapped_drive(seen: dict[str, Any], strength: float) -> None:
+    """Put other pieces of the same model in the first places."""
+    for index, drive in enumerate(seen["drives"][: _count(strength)]):
+        drive["serial"] = f"QF25M0B77{index:03d}"
+
+
+def _used_drive(seen: dict[str, Any], strength: float) -> None:
+    """Let the first drive have been in use for `strength` years."""
+    for drive in seen["drives"][:1]:
+        health = drive["health"]
+        health["power_on_hours"] += int(HOURS_A_YEAR * strength)
+        health["percentage_used"] += int(12 * strength)
+        health["data_units_written"] += int(2_400_000_000 * strength)
+
+
+def _wrong_firmware(seen: dict[str, Any], strength: float) -> None:
+    """Give the first drives an older firmware."""
+    for drive in seen["drives"][: _count(strength)]:
+        drive["firmware"] = OLD_FIRMWARE
+
+
+def _narrow_link(seen: dict[str, Any], strength: float) -> None:
+    """Let the first drives train half of their lanes."""
+    for drive in seen["drives"][: _count(strength)]:
+        drive["link"] = {**drive["link"], "width": max(1, drive["link"]["rated_width"] // 2)}
+
+
+def _port_down(seen: dict[str, Any], strength: float) -> None:
+    """Take the link of the first ports down."""
+    for nic in seen["nics"][: _count(strength)]:
+        nic["up"] = False
+
+
+def _na_fields(seen: dict[str, Any], strength: float) -> None:
+    """Let the first GPUs report `N/A` as their name."""
+    for gpu in seen["gpus"][: _count(strength)]:
+        gpu["model"] = "N/A"
+
+
+def _json_prefix(seen: dict[str, Any], strength: float) -> None:
+    """Let fio write I/O error lines before its JSON for the first drives."""
+    for drive in seen["drives"][: _count(strength)]:
+        drive["io_error"] = True
+
+
+def _media_errors(seen: dict[str, Any], strength: float) -> None:
+    """Give the first drive that many media errors."""
+    for drive in seen["drives"][:1]:
+        drive["health"] = {**drive["health"], "media_errors": _count(strength)}
+
+
+def _count(strength: float) -> int:
+    """Return how many pieces a strength means: one up to 1, above that as many."""
+    return max(1, int(strength))
+
+
+FAULTS: dict[str, Callable[[dict[str, Any], float], None]] = {
+    "missing-drive": _missing_drive,
+    "swapped-drive": _swapped_drive,
+    "used-drive": _used_drive,
+    "wrong-firmware": _wrong_firmware,
+    "narrow-link": _narrow_link,
+    "port-down": _port_down,
+    "na-fields": _na_fields,
+    "json-prefix": _json_prefix,
+    "media-errors": _media_errors,
+}
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by name."""
+        return {"lab_rack_for": rack_for}
