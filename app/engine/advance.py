@@ -1,0 +1,91 @@
+"""One move of one attempt: claim, work outside any transaction, commit guarded by the generation, publish the successor."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from datetime import timedelta
+
+from sqlalchemy import update
+from sqlalchemy.exc import OperationalError
+
+from app.attempts.models import Attempt
+from app.engine import hints, words
+from app.engine.claim import Claim, claim, commit
+from app.engine.context import Ctx, load
+from app.engine.move import move
+from app.engine.outcome import Outcome, Trouble, failed
+from app.engine.policy import PUSH_BACK_S
+from app.kit.db import database_now, write_session
+from app.kit.errors import QuadgateError
+from app.settings import settings
+
+log = logging.getLogger("quadgate.engine")
+
+
+def advance(attempt_id: str, generation: int | None) -> bool:
+    """Move an attempt by one step of work. False when there was nothing to do for us: that is normal, not an error."""
+    held = claim(attempt_id, generation, owner=_owner(), node=settings().node)
+    if held is None:
+        return False
+    ctx: Ctx | None = None
+    try:
+        ctx = load(attempt_id, owner=held.owner, node=held.node)
+        outcome = _decide(ctx)
+        written = _commit(held, ctx, outcome)
+    except OperationalError as error:  # the database is busy or away: nobody's fault, and nothing is lost
+        log.warning("attempt %s: the database did not answer (%s); tried again later", attempt_id, type(error.orig).__name__)
+        _push_back(held)
+        return False
+    except Exception:
+        log.exception("attempt %s cannot be moved at all; pushed back", attempt_id)
+        _push_back(held)
+        return False
+    if written and outcome.due_s == 0:
+        hints.publish_advance(attempt_id, held.generation + 1, held.node)
+    return written
+
+
+def _decide(ctx: Ctx) -> Outcome:
+    """Ask the step; an error of whatever kind becomes a sentence on the attempt, its trace goes to the log only."""
+    try:
+        return move(ctx)
+    except QuadgateError as error:
+        return failed(Trouble(error.code, error.pair()))
+    except OperationalError:
+        raise
+    except Exception as error:
+        log.exception("attempt %s, step %s: internal error", ctx.attempt.id, ctx.step.key if ctx.step else "-")
+        return failed(words.internal(ctx, error))
+
+
+def _commit(held: Claim, ctx: Ctx, outcome: Outcome) -> bool:
+    """Write the decision; when writing it fails for a reason of its own, write that instead."""
+    try:
+        return commit(held, ctx, outcome)
+    except OperationalError:
+        raise
+    except QuadgateError as error:
+        outcome.due_s = None
+        return commit(held, ctx, failed(Trouble(error.code, error.pair())))
+    except Exception as error:
+        log.exception("attempt %s: the decision could not be written", ctx.attempt.id)
+        outcome.due_s = None
+        return commit(held, ctx, failed(words.internal(ctx, error)))
+
+
+def _push_back(held: Claim) -> None:
+    """Let a row that cannot be moved rest for a while, so that it never spins; the lease's end would do it too, later."""
+    try:
+        with write_session() as s:
+            due = database_now(s) + timedelta(seconds=PUSH_BACK_S)
+            mine = (Attempt.id == held.attempt_id, Attempt.generation == held.generation, Attempt.lease_owner == held.owner)
+            s.execute(update(Attempt).where(*mine).values(lease_owner=None, lease_until=None, next_due_at=due).execution_options(synchronize_session=False))
+    except OperationalError:
+        log.warning("attempt %s: could not be pushed back; its lease ends by itself", held.attempt_id)
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}:{threading.get_ident()}"

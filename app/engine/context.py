@@ -1,0 +1,109 @@
+"""All that a step needs to decide how to go on, read in one short session and then detached from it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from app.attempts.models import Attempt, Step
+from app.engagements.models import Engagement
+from app.engine.models import HostLock
+from app.kit.db import database_now, read_session
+from app.plans.models import PlanRevision
+from app.settings import settings
+from app.targets.inventory import Inventory, build
+from app.targets.probe_archive import SOURCE, build_probe
+from gates.text import Text
+
+
+@dataclass
+class Ctx:
+    """One attempt at one moment, under a lease of ours."""
+
+    attempt: Attempt
+    steps: list[Step]
+    engagement: Engagement
+    plan: dict[str, Any]
+    now: datetime  # the database's clock
+    owner: str
+    node: str
+    foreign_locks: list[str] = field(default_factory=list)
+
+    @property
+    def step(self) -> Step | None:
+        """Return the step that the attempt is at, None when all are done."""
+        return self.steps[self.attempt.step_index] if self.attempt.step_index < len(self.steps) else None
+
+    @property
+    def current(self) -> Step:
+        """Return the step that the attempt is at; there must be one."""
+        step = self.step
+        if step is None:
+            raise LookupError(f"attempt {self.attempt.id} has no step {self.attempt.step_index}")
+        return step
+
+    @cached_property
+    def inventory(self) -> Inventory:
+        """Return the engagement's inventory. Raises Refused when a host is not described safely."""
+        return build(code=self.engagement.code, targets=self.engagement.targets, state_dir=settings().state_dir)
+
+    @property
+    def time_scale(self) -> Decimal:
+        """Return how many seconds of the plan one second of the clock stands for."""
+        return Decimal(str((self.plan.get("rig") or {}).get("time_scale") or 1))
+
+    def variables(self, *, job: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the variables of a playbook, as docs/architecture.md lists them; `staging` is added by the run directory."""
+        attempt, engagement = self.attempt, self.engagement
+        site = {key: value for key, value in engagement.targets.items() if key != "hosts"}
+        known: dict[str, Any] = {
+            "attempt": {
+                "id": attempt.id,
+                "gate": attempt.gate,
+                "number": attempt.number,
+                "fence": attempt.fence,
+                "seed": attempt.seed,
+                "engagement": engagement.code,
+                "rehearsal": attempt.rehearsal,
+            },
+            "plan": self.plan,
+            "site": {**site, "order": engagement.order, "packing_list": engagement.packing_list},
+            "probe": str(probe_archive()),
+            "job": job or {},
+        }
+        if self.step is not None:
+            known["step"] = {"key": self.step.key, **(self.step.spec.get("params") or {})}
+        return known
+
+
+def load(attempt_id: str, *, owner: str, node: str) -> Ctx:
+    """Read an attempt with its steps, engagement and plan."""
+    with read_session() as s:
+        attempt = s.get_one(Attempt, attempt_id)
+        engagement = s.get_one(Engagement, attempt.engagement_id)
+        plan = s.get_one(PlanRevision, attempt.plan_id)
+        steps = list(s.scalars(select(Step).where(Step.attempt_id == attempt_id).order_by(Step.position)))
+        locks = s.scalars(select(HostLock).where(HostLock.target.startswith(f"{engagement.code}/"), HostLock.attempt_id.is_not(None)))
+        foreign = [lock.target for lock in locks if lock.attempt_id != attempt_id]
+        return Ctx(attempt, steps, engagement, json.loads(plan.canonical), database_now(s), owner, node, foreign)
+
+
+def probe_archive() -> Path:
+    """Return the probe as one file, built when it is not there or older than one of its sources."""
+    dest = settings().state_dir / "probe" / "probe.pyz"
+    newest = max((path.stat().st_mtime_ns for path in SOURCE.glob("*.py")), default=0)
+    if not dest.exists() or dest.stat().st_mtime_ns < newest:
+        build_probe(dest)
+    return dest
+
+
+def title_of(step: Step) -> Text:
+    """Return the title of a step in both languages."""
+    return Text.parse(step.title)

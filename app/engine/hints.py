@@ -1,0 +1,68 @@
+"""The Celery application and the sending of hints. A message carries an id and a generation and nothing else; losing one costs a tick."""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+from typing import Any
+
+from celery import Celery
+
+from app.settings import settings
+
+log = logging.getLogger("quadgate.engine")
+STEPS, TICK, REPORTS = "steps@{node}", "tick", "reports"
+
+
+def celery_app(broker_url: str) -> Celery:
+    """Return an application with the engine's settings: early acknowledgement, no results, no canvas, no prefetch, JSON only."""
+    app = Celery("quadgate", broker=broker_url, set_as_current=False)
+    app.conf.update(
+        task_acks_late=False,
+        task_reject_on_worker_lost=False,
+        task_ignore_result=True,
+        result_backend=None,
+        worker_disable_prefetch=True,
+        worker_prefetch_multiplier=1,
+        worker_max_tasks_per_child=2000,
+        worker_hijack_root_logger=False,
+        worker_send_task_events=False,
+        worker_enable_remote_control=False,
+        task_send_sent_event=False,
+        task_soft_time_limit=240,
+        task_time_limit=300,
+        task_serializer="json",
+        accept_content=["json"],
+        task_create_missing_queues=True,
+        broker_connection_retry_on_startup=True,
+        broker_connection_timeout=3,
+        broker_transport_options={"visibility_timeout": 3600, "socket_keepalive": True, "health_check_interval": 25, "retry_on_timeout": True},
+        timezone="UTC",
+        enable_utc=True,
+    )
+    return app
+
+
+@lru_cache(maxsize=2)
+def _sender(broker_url: str) -> Celery:
+    return celery_app(broker_url)
+
+
+def send(broker_url: str, task: str, args: list[Any], *, queue: str, expires_s: float | None = None) -> None:
+    """Publish one message, without retries. Raises what the broker raises."""
+    _sender(broker_url).send_task(task, args=args, queue=queue, expires=expires_s, ignore_result=True, retry=False)
+
+
+def publish(task: str, args: list[Any], *, queue: str, expires_s: float | None = None) -> bool:
+    """Publish a hint; a broker that is away is logged and never an error, since the tick sends due rows again."""
+    try:
+        send(settings().broker_url, task, args, queue=queue, expires_s=expires_s)
+    except Exception as error:  # noqa: BLE001 - kombu, redis and the socket each have their own
+        log.warning("hint %s%s was not sent (%s); the next tick repeats it", task, args, type(error).__name__)
+        return False
+    return True
+
+
+def publish_advance(attempt_id: str, generation: int | None, node: str) -> bool:
+    """Hint that an attempt can go on; only the queue of its node is used."""
+    return publish("advance", [attempt_id, generation], queue=STEPS.format(node=node), expires_s=300)

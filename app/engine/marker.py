@@ -1,0 +1,62 @@
+"""Finding and ending processes by the marker variable they inherited: the only thing a whole tree of sessions has in common."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+VARIABLE = "QUADGATE_ATTEMPT"
+
+
+def carriers(value: str, variable: str = VARIABLE) -> list[int]:
+    """Return the ids of the living processes (no zombies, not this one) whose environment carries variable=value."""
+    wanted = f"{variable}={value}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if wanted in (entry / "environ").read_bytes().split(b"\0") and state(int(entry.name)) not in ("Z", "X", ""):
+                found.append(int(entry.name))
+        except OSError:
+            continue  # gone, or not ours to read
+    return found
+
+
+def state(pid: int) -> str:
+    """Return the one-letter state of a process, empty when there is none. A zombie is Z: `kill -0` would call it alive."""
+    fields = _stat(pid)
+    return fields[0] if fields else ""
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return when a process began, in clock ticks since boot: with the pid it names a process for good."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
+
+
+def end_all(value: str, variable: str = VARIABLE, patience_s: float = 5.0) -> int:
+    """SIGKILL every carrier, again and again until none is left. Returns how many there were; raises TimeoutError when some stay."""
+    ended: set[int] = set()
+    deadline = time.monotonic() + patience_s
+    while pids := carriers(value, variable):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"processes {pids} carry {variable}={value} and do not end")
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+                ended.add(pid)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.01)
+    return len(ended)
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return []
+    return text[text.rindex(")") + 2 :].split()

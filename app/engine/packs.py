@@ -1,0 +1,126 @@
+"""Packs: the tars a playbook brought into staging, checked against their pack.json before anything of them is believed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from app.engine import words
+from app.engine.outcome import Trouble
+from gates.text import Text
+
+MEMBER_MAX = 2 * 1024**3
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]*(/[A-Za-z0-9][A-Za-z0-9._@+-]*)*")
+
+
+@dataclass(frozen=True)
+class PackFile:
+    """One file of a pack, whose bytes were compared with what the target wrote down."""
+
+    host: str
+    name: str
+    path: Path  # unpacked in staging
+    meta: dict[str, Any]  # tool, tool_version, argv, exit_code, clocks: of the command whose output it is
+
+
+def read_all(staging: Path, hosts: list[str]) -> tuple[list[PackFile], list[Trouble]]:
+    """Return the files of all packs of the hosts, and what is wrong with any pack."""
+    files: list[PackFile] = []
+    found: list[Trouble] = []
+    for host in hosts:
+        names: set[str] = set()
+        for tar in sorted((staging / host).glob("*.tar")):
+            members, why = _unpack(tar, tar.with_suffix(".d"))
+            if why is None and (twice := names & set(members)):
+                why = Text("it repeats {names} of another pack", "与另一证据包重复：{names}").fill(names=", ".join(sorted(twice)))
+            if why is not None:
+                found.append(words.bad_pack(host, tar.name, why))
+                continue
+            names |= set(members)
+            meta = commands(members["commands.json"].read_bytes() if "commands.json" in members else None)
+            files += [PackFile(host, name, path, meta.get(name, {})) for name, path in sorted(members.items())]
+    return files, found
+
+
+def missing(files: list[PackFile], expects: Mapping[str, list[str] | tuple[str, ...]], members: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return, by host, the expected files that were not brought: by identity, not by count."""
+    brought = {(file.host, file.name) for file in files}
+    lacking: dict[str, list[str]] = {}
+    for group, names in expects.items():
+        for host in members.get(group, []):
+            if absent := [name for name in names if (host, name) not in brought]:
+                lacking.setdefault(host, []).extend(absent)
+    return lacking
+
+
+def commands(data: bytes | None) -> dict[str, dict[str, Any]]:
+    """Return what commands.json of a survey says about each output file."""
+    try:
+        entries = json.loads(data or b"[]")
+    except ValueError:
+        return {}
+    known: dict[str, dict[str, Any]] = {}
+    for entry in entries if isinstance(entries, list) else []:
+        if not isinstance(entry, dict):
+            continue
+        clocks = {key: entry.get(key) for key in ("started_wall_ns", "started_ns", "ended_ns", "boot_id")}
+        about = {
+            "tool": str(entry.get("tool") or "")[:60],
+            "tool_version": str(entry.get("version") or "")[:120],
+            "argv": entry.get("argv"),
+            "exit_code": entry.get("exit_code"),
+            "clocks": clocks,
+        }
+        for stream in ("stdout", "stderr"):
+            if isinstance(entry.get(stream), str):
+                known[entry[stream]] = about
+    return known
+
+
+def _unpack(path: Path, folder: Path) -> tuple[dict[str, Path], Text | None]:
+    """Unpack a tar beside it. Returns its files, or why it cannot be used: it must hold exactly what its pack.json lists, byte for byte."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    members: dict[str, Path] = {}
+    digests: dict[str, tuple[int, str]] = {}
+    try:
+        with tarfile.open(path, "r:") as tar:
+            for member in tar:
+                name = member.name.removeprefix("./")
+                if member.isdir():
+                    continue
+                stream = tar.extractfile(member) if member.isfile() else None
+                if stream is None or not _NAME.fullmatch(name) or member.size > MEMBER_MAX or name in members:
+                    return {}, Text("it holds the entry {name}, which no pack may have", "含有不允许的条目 {name}").fill(name=repr(member.name)[:120])
+                members[name] = folder / name
+                digests[name] = _copy(stream, members[name])
+        listed = {str(entry["path"]): entry for entry in json.loads(members["pack.json"].read_bytes())["files"]}
+    except (tarfile.TarError, OSError) as error:
+        return {}, Text("it is no whole tar archive ({why})", "不是完整的 tar 归档（{why}）").fill(why=error)
+    except (KeyError, ValueError, TypeError):
+        return {}, Text("its pack.json is missing or does not parse", "缺少 pack.json 或无法解析")
+    if differing := sorted(set(listed) ^ (set(members) - {"pack.json"})):
+        return {}, Text("its pack.json and its content differ in {names}", "pack.json 与内容不一致：{names}").fill(names=", ".join(differing)[:300])
+    for name, entry in listed.items():
+        if (entry.get("size"), str(entry.get("sha256", "")).removeprefix("sha256:")) != digests[name]:
+            return {}, Text("{name} differs from the size or SHA-256 in pack.json", "{name} 与 pack.json 中的大小或 SHA-256 不符").fill(name=name)
+    return members, None
+
+
+def _copy(source: IO[bytes], target: Path) -> tuple[int, str]:
+    """Write a member and return its size and SHA-256."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    digest, size = hashlib.sha256(), 0
+    with target.open("xb") as file:
+        while chunk := source.read(1 << 20):
+            file.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+    return size, digest.hexdigest()

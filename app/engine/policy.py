@@ -1,0 +1,31 @@
+"""The engine's own numbers: how long, how often, how many times. Nothing here has to do with a limit of a gate."""
+
+from __future__ import annotations
+
+TRIES_MAX = 3  # a lost run of a repeatable step is tried again this often in all, then a person is asked
+WATCH_S = 1.0  # between two looks at a living host process; its own nudge comes sooner
+BUSY_S = 5.0  # a host lock is held by another attempt
+PUSH_BACK_S = 15.0  # a row that could not be moved at all: later, never in a spin
+HINT_AGAIN_S = 10.0  # a due row whose hint was sent this long ago is hinted again
+NODE_STALE_S = 90.0  # a node without a heartbeat for this long may be taken over
+CANARY_S = 5.0  # between two canaries
+LOST_CONTACT_FIRST_S, LOST_CONTACT_MAX_S = 10.0, 300.0
+SOAK_POLL_MIN_S, SOAK_POLL_MAX_S, SOAK_POLL_SHARE = 15.0, 60.0, 0.2  # a fifth of the expected time, within these
+RUN_MARGIN_S = 1.0  # after the expected end of a measured run, before the first playbook
+RUN_AGAIN_MIN_S, RUN_AGAIN_SHARE = 3.0, 0.1  # a run that takes longer than expected
+STOP_TIMEOUT_S = 120
+
+
+def back_off_s(misses: int) -> float:
+    """Return the seconds until the next poll after so many polls without an answer (1, 2, ...): 10 s doubling up to 5 min."""
+    return min(LOST_CONTACT_MAX_S, LOST_CONTACT_FIRST_S * 2 ** min(max(misses - 1, 0), 10))
+
+
+def soak_poll_s(expected_s: float) -> float:
+    """Return the seconds between two polls of a soak that is expected to take so long."""
+    return min(max(SOAK_POLL_MIN_S, SOAK_POLL_SHARE * expected_s), max(SOAK_POLL_MIN_S, SOAK_POLL_MAX_S))
+
+
+def run_again_s(expected_s: float) -> float:
+    """Return the seconds until the next look at a measured run that was not over when it should have been."""
+    return max(RUN_AGAIN_MIN_S, RUN_AGAIN_SHARE * expected_s)

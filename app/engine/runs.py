@@ -1,0 +1,208 @@
+"""Run directories: `runs/<attempt>/<step key>-<name>/`, private to us, one for each try of a playbook.
+
+    lock          held (flock) by the host process as long as it lives; the starter takes it and hands the descriptor over
+    started       created exclusively by the host: this run was begun, and can never be begun a second time
+    job.json      what the host is to do (0600, removed at the end)     private/   inventory, variables, runner's files (removed)
+    staging/      what the playbook fetched     events.jsonl   every event, redacted     result.json   whole, or not there
+
+Alive, never ran, or lost is told by lock + started + result.json only, never by pids.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from app.engine import durable, marker
+from app.engine.control import close_masters
+from app.settings import settings
+from app.targets.inventory import Inventory
+
+HOST_PROGRAM = Path(__file__).with_name("host.py")
+
+
+class Look(StrEnum):
+    """What a look at a run directory can tell."""
+
+    NEVER = "never"  # no host process ever began
+    ALIVE = "alive"
+    DONE = "done"  # result.json is whole
+    LOST = "lost"  # it began, is gone, and left no result
+
+
+@dataclass(frozen=True)
+class RunState:
+    """What a look told, with the result when there is one."""
+
+    look: Look
+    result: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PlaybookRun:
+    """One try of one playbook, as the engine orders it."""
+
+    attempt_id: str
+    step_key: str
+    name: str  # e.g. start-1
+    playbook: Path
+    inventory: Inventory
+    variables: dict[str, Any]
+    timeout_s: int
+    node: str
+
+    @property
+    def folder(self) -> Path:
+        """Return the run directory."""
+        return folder_of(self.attempt_id, self.step_key, self.name)
+
+
+def folder_of(attempt_id: str, step_key: str, name: str) -> Path:
+    """Return the directory of a run. Keys come from the gate's declaration; anything that could leave the tree is refused."""
+    for part in (attempt_id, step_key, name):
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", part):
+            raise ValueError(f"{part!r} cannot be part of a directory name")
+    return settings().runs_dir / attempt_id / f"{step_key}-{name}"
+
+
+def look(folder: Path) -> RunState:
+    """Tell how a run stands. Changes nothing."""
+    if (result := durable.read_json(folder / "result.json")) is not None:
+        return RunState(Look.DONE, result)
+    try:
+        fd = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return RunState(Look.NEVER)
+    try:
+        if not _lock(fd):
+            return RunState(Look.ALIVE)
+        if (result := durable.read_json(folder / "result.json")) is not None:  # it ended between the two looks
+            return RunState(Look.DONE, result)
+        return RunState(Look.LOST if (folder / "started").exists() else Look.NEVER)
+    finally:
+        os.close(fd)
+
+
+def start(run: PlaybookRun) -> RunState:
+    """Start the host process of a run, or adopt the one that a start before this left. Safe to call any number of times."""
+    folder = run.folder
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if not _lock(fd):
+            return RunState(Look.ALIVE)
+        if (result := durable.read_json(folder / "result.json")) is not None:
+            return RunState(Look.DONE, result)
+        if (folder / "started").exists():
+            return RunState(Look.LOST)
+        environment = prepare(run)
+        spawn(folder, fd, environment)
+        return RunState(Look.ALIVE)
+    finally:
+        os.close(fd)  # the host's copy keeps the lock
+
+
+def spawn(folder: Path, lock_fd: int, environment: dict[str, str]) -> None:
+    """Start the detached host. The launcher forks and ends at once, so that the worker has no child to reap."""
+    with (folder / "host.log").open("ab") as log:
+        subprocess.run(
+            [sys.executable, "-P", str(HOST_PROGRAM), str(folder), str(lock_fd)],
+            env=environment,
+            pass_fds=[lock_fd],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            check=True,
+            timeout=15,
+        )
+
+
+def prepare(run: PlaybookRun) -> dict[str, str]:
+    """Write what the host reads. Returns its environment, which holds no secret and nothing of ours but the marker."""
+    folder, short = run.folder, short_dir(run.folder)
+    private = folder / "private"
+    shutil.rmtree(private, ignore_errors=True)
+    private.mkdir(mode=0o700)
+    (folder / "staging").mkdir(mode=0o700, exist_ok=True)
+    for name in ("cp", "home", "local", "remote"):
+        (short / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    known_hosts = private / "known_hosts"
+    durable.write_private(known_hosts, run.inventory.known_hosts)
+    durable.write_private(private / "inventory.json", json.dumps(run.inventory.document(known_hosts), ensure_ascii=False))
+    durable.write_private(private / "vars.json", json.dumps({**run.variables, "staging": str(folder / "staging")}, ensure_ascii=False))
+    job = {
+        "attempt": run.attempt_id,
+        "playbook": str(run.playbook),
+        "timeout_s": run.timeout_s,
+        "secrets": list(run.inventory.secrets),
+        "control_dir": str(short / "cp"),
+        "short_dir": str(short),
+        "broker_url": settings().broker_url,
+        "queue": f"steps@{run.node}",
+    }
+    durable.write_private(folder / "job.json", json.dumps(job))
+    return host_environment(run.attempt_id, short)
+
+
+def host_environment(attempt_id: str, short: Path) -> dict[str, str]:
+    """Return the environment of a host process and of everything below it."""
+    kept = ("HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK", "QUADGATE_SUPERVISED")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    return {
+        **environment,
+        marker.VARIABLE: attempt_id,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '/usr/bin:/bin')}",
+        "LC_ALL": "C.UTF-8",
+        "LANG": "C.UTF-8",
+        "ANSIBLE_HOME": str(short / "home"),
+        "ANSIBLE_LOCAL_TEMP": str(short / "local"),
+        "ANSIBLE_REMOTE_TMP": str(short / "remote"),
+        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(short / "cp"),
+        "ANSIBLE_SSH_ARGS": "-C -o ControlMaster=auto -o ControlPersist=15m -o ConnectTimeout=10 -o ServerAliveInterval=15",
+        "ANSIBLE_SSH_USETTY": "false",
+        "ANSIBLE_RETRY_FILES_ENABLED": "false",
+        "ANSIBLE_NOCOWS": "1",
+        "ANSIBLE_DEPRECATION_WARNINGS": "false",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+def clean(attempt_id: str, folder: Path) -> int:
+    """End everything that a lost run left: processes by the attempt's marker, then its SSH masters. Returns how many processes there were."""
+    ended = marker.end_all(attempt_id)
+    short = short_dir(folder)
+    close_masters(short / "cp")
+    shutil.rmtree(short, ignore_errors=True)
+    shutil.rmtree(folder / "private", ignore_errors=True)
+    (folder / "job.json").unlink(missing_ok=True)
+    return ended
+
+
+def short_dir(folder: Path) -> Path:
+    """Return the run's directory for sockets, whose paths may have 100 bytes at most: /tmp/qg-<uid>/<hash>, private and ours."""
+    base = Path("/tmp") / f"qg-{os.geteuid()}"  # noqa: S108 - checked below
+    base.mkdir(mode=0o700, exist_ok=True)
+    info = base.lstat()
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o077:
+        raise PermissionError(f"{base} is not a private directory of ours; remove it")
+    return base / hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+
+
+def _lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""How each kind of step is moved: one small module a kind, each with `move(ctx) -> Outcome`."""

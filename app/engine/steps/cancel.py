@@ -1,0 +1,62 @@
+"""A cancel: end what runs here, stop what runs on the targets, and say what could not be stopped."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.attempts.models import Step
+from app.engine import drive, marker, reconcile, words
+from app.engine.context import Ctx
+from app.engine.outcome import Outcome, Trouble
+from app.engine.policy import STOP_TIMEOUT_S
+from gates.model import StepKind
+from gates.transitions import Event
+
+log = logging.getLogger("quadgate.engine")
+ON_TARGETS = (StepKind.PLAYBOOK, StepKind.JOB)
+
+
+def move(ctx: Ctx) -> Outcome:
+    """Return the next decision on the way to `canceled`. It gets there whatever fails: a cancel that hangs helps nobody."""
+    try:
+        return _move(ctx)
+    except Exception as error:
+        log.exception("attempt %s: stopping its targets failed", ctx.attempt.id)
+        return _canceled(ctx, words.stop_failed(f"{type(error).__name__}: {error}"))
+
+
+def _move(ctx: Ctx) -> Outcome:
+    step = ctx.step
+    if step is None or not any(s.kind in ON_TARGETS and s.status != "pending" for s in ctx.steps):
+        return _canceled(ctx, None)
+    job = {"id": step.job_id or "", "jobs": [s.job_id for s in ctx.steps if s.job_id], "offsets": {}}
+    order = drive.Order("stop", "stop.yml", "stopping", STOP_TIMEOUT_S, job)
+    if step.status != "stopping":
+        marker.end_all(ctx.attempt.id)  # host processes and their playbooks on this machine
+        return drive.begin(ctx, order)
+    ended = drive.follow(ctx, order)
+    if isinstance(ended, Outcome):
+        return _canceled(ctx, ended.trouble, ended) if ended.event is Event.FAIL else ended
+    expected = reconcile.covered(drive.playbook_path(order.playbook), ctx.inventory)
+    found = reconcile.troubles(ended.result, expected, playbook=order.playbook, addresses=ctx.inventory.addresses)
+    replies: dict[str, Any] = ended.result.get("replies") or {}
+    running = [host for host, reply in replies.items() if isinstance(reply, dict) and reply.get("state") == "running"]
+    if found or running:
+        return _canceled(ctx, words.not_stopped(running, [trouble.text for trouble in found]))
+    return _canceled(ctx, None)
+
+
+def _canceled(ctx: Ctx, trouble: Trouble | None, partial: Outcome | None = None) -> Outcome:
+    """End the attempt. What could not be stopped stands on it, and in the reason of the transition."""
+    rest = [step.id for step in ctx.steps if step.status not in ("done", "canceled")]
+
+    def write(s: Session) -> None:
+        for step_id in rest:
+            s.get_one(Step, step_id).status = "canceled"
+
+    reason = " ".join(part for part in (ctx.attempt.cancel_reason, trouble.text.en if trouble else "") if part)
+    writes = [*(partial.writes if partial else []), write]
+    return Outcome(due_s=None, event=Event.CANCEL, reason=reason, trouble=trouble, attempt={} if trouble else {"problem": None}, step={"status": "canceled"} if ctx.step else {}, writes=writes)

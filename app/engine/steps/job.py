@@ -1,0 +1,174 @@
+"""A step whose work lives on a target: start (or adopt) the job, leave it alone, ask now and then, collect."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from app.engine import drive, reconcile, words
+from app.engine.bring import bring
+from app.engine.context import Ctx, title_of
+from app.engine.outcome import Outcome, done, failed
+from app.engine.policy import RUN_MARGIN_S, TRIES_MAX, back_off_s, run_again_s, soak_poll_s
+from app.engine.steps import journal
+from app.engine.steps.hosts import hold
+from gates.transitions import Event, RunStatus
+
+START, POLL, COLLECT = "start", "poll", "collect"
+
+
+def move(ctx: Ctx) -> Outcome:
+    """Return the next decision about the job of the current step."""
+    step = ctx.current
+    if step.status in ("pending", "failed"):
+        if (busy := hold(ctx)) is not None:
+            return busy
+        return drive.begin(ctx, _order(ctx, START), try_no=step.try_no + 1, problem=None, job_id=_job_id(ctx), started_at=step.started_at or ctx.now, finished_at=None)
+    if step.status == "running":
+        return _wait_or_ask(ctx)
+    phase = str((step.result or {}).get("phase"))
+    ended = drive.follow(ctx, _order(ctx, phase))
+    if isinstance(ended, Outcome):
+        return ended
+    return {START: _started, POLL: _polled, COLLECT: _collected}[phase](ctx, ended)
+
+
+def _job_id(ctx: Ctx) -> str:
+    return f"{ctx.attempt.id}-{ctx.current.key}"
+
+
+def _order(ctx: Ctx, phase: str) -> drive.Order:
+    step = ctx.current
+    job = {"id": _job_id(ctx), "offsets": step.offsets or {}}
+    playbook, status = {START: (step.spec["playbook"], "starting"), POLL: ("job_poll.yml", "polling"), COLLECT: ("job_collect.yml", "collecting")}[phase]
+    return drive.Order(phase, playbook, status, int(step.spec.get("timeout_s") or 600) if phase == START else 600, job)
+
+
+def _is_soak(ctx: Ctx) -> bool:
+    return (ctx.current.spec.get("params") or {}).get("kind") == "soak"
+
+
+def _job_hosts(ctx: Ctx) -> list[str]:
+    groups = ctx.current.spec.get("expects") or {}
+    return list(dict.fromkeys(host for group in groups for host in ctx.inventory.members(group)))
+
+
+def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
+    """The start playbook is over: the job runs, or a sentence says why not. An unknown outcome is asked again, which adopts."""
+    order = _order(ctx, START)
+    expected = reconcile.covered(drive.playbook_path(order.playbook), ctx.inventory, ctx.current.spec.get("expects") or {})
+    found = reconcile.troubles(ended.result, expected, playbook=order.playbook, addresses=ctx.inventory.addresses)
+    if found:
+        dark = [host for host, n in ((ended.result.get("stats") or {}).get("dark") or {}).items() if n]
+        unknown = reconcile.only_unreachable(ended.result) and any(not reconcile.began_nothing(ended.result, host) for host in dark)
+        if unknown and int(ended.memo["runs"].get(START, 1)) < TRIES_MAX:
+            return drive.begin(ctx, order, ended.memo, try_no=ctx.current.try_no + 1)
+        return failed(found[0], result=ended.memo)
+    replies: dict[str, dict[str, Any]] = ended.result.get("replies") or {}
+    hosts = _job_hosts(ctx) or list(replies)
+    bad = [host for host in hosts if (replies.get(host) or {}).get("state") not in ("started", "adopted")]
+    if bad or not hosts:
+        return failed(words.no_reply(bad, order.playbook, replies.get(bad[0]) if bad else replies), result=ended.memo)
+    seconds, sure = journal.expected_s(ctx, [replies[host] for host in hosts])
+    memo = {**ended.memo, "expected_s": seconds, "sure": sure, "hosts": hosts, "misses": 0, "job_since": ctx.now.isoformat()}
+    first = min(soak_poll_s(seconds), seconds + RUN_MARGIN_S) if _is_soak(ctx) else seconds + RUN_MARGIN_S
+    outcome = _later(ctx, memo, first)
+    outcome.step.update(expected_end_at=ctx.now + timedelta(seconds=seconds), last_seen_at=ctx.now)
+    if ctx.current.spec.get("measured") and ctx.attempt.counted_at is None:
+        outcome.attempt["counted_at"] = ctx.now
+    return outcome
+
+
+def _later(ctx: Ctx, memo: dict[str, Any], seconds: float) -> Outcome:
+    """Leave the job alone for so long. The time is kept in the row, since a nudge may come earlier."""
+    return Outcome(due_s=seconds, step={"status": "running", "result": {**memo, "run": None, "ask_at": (ctx.now + timedelta(seconds=seconds)).isoformat()}})
+
+
+def _wait_or_ask(ctx: Ctx) -> Outcome:
+    """Ask when it is time: a soak is polled, a measured run is asked for its pack when it should be over."""
+    memo = drive.memo_of(ctx)
+    wait = (datetime.fromisoformat(memo["ask_at"]) - ctx.now).total_seconds()
+    if wait > 0:
+        return Outcome(due_s=wait)
+    over = ctx.current.expected_end_at is not None and ctx.now >= ctx.current.expected_end_at
+    return drive.begin(ctx, _order(ctx, COLLECT if over or not _is_soak(ctx) else POLL), memo)
+
+
+def _silent(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
+    """The target did not answer. Silence is no failure: wait longer each time, and go on when news come."""
+    misses = int(memo.get("misses", 0)) + 1
+    outcome = _later(ctx, {**memo, "misses": misses}, back_off_s(misses))
+    if ctx.attempt.status == RunStatus.RUNNING:
+        outcome.event, outcome.reason = Event.LOSE_CONTACT, f"no answer from the target of {ctx.current.key}"
+    return outcome
+
+
+def _heard(ctx: Ctx, outcome: Outcome) -> Outcome:
+    """The target answered."""
+    outcome.step["last_seen_at"] = ctx.now
+    if ctx.attempt.status == RunStatus.LOST_CONTACT and outcome.event is None:
+        outcome.event, outcome.reason = Event.REGAIN_CONTACT, f"the target of {ctx.current.key} answers again"
+    return outcome
+
+
+def _answers(ctx: Ctx, ended: drive.Ended, phase: str) -> Outcome | dict[str, dict[str, Any]]:
+    """Return what each host of the job said, or the decision when that is not known."""
+    order = _order(ctx, phase)
+    if reconcile.only_unreachable(ended.result):
+        return _silent(ctx, ended.memo)
+    hosts: list[str] = ended.memo["hosts"]
+    if found := reconcile.troubles(ended.result, hosts, playbook=order.playbook, addresses=ctx.inventory.addresses):
+        return failed(found[0], result=ended.memo)
+    replies = {host: (ended.result.get("replies") or {}).get(host) or {} for host in hosts}
+    if bad := [host for host, reply in replies.items() if reply.get("state") not in ("running", "exited", "dead", "absent")]:
+        return failed(words.no_reply(bad, order.playbook, replies[bad[0]]), result=ended.memo)
+    if gone := [host for host, reply in replies.items() if reply["state"] == "absent"]:
+        return failed(words.job_absent(gone, _job_id(ctx)), result=ended.memo)
+    return replies
+
+
+def _polled(ctx: Ctx, ended: drive.Ended) -> Outcome:
+    replies = _answers(ctx, ended, POLL)
+    if isinstance(replies, Outcome):
+        return replies
+    writes, offsets = journal.chunks(ctx, replies, ended.folder / "staging")
+    memo = {**ended.memo, "misses": 0}
+    if any(reply["state"] == "running" for reply in replies.values()):
+        outcome = _still_running(ctx, memo)
+    else:
+        ctx.current.offsets = offsets
+        outcome = drive.begin(ctx, _order(ctx, COLLECT), memo)
+    outcome.step.setdefault("offsets", offsets)
+    outcome.writes += writes
+    return _heard(ctx, outcome)
+
+
+def _still_running(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
+    """Come back: a soak in its own rhythm, but at its expected end at the latest; a run a little later."""
+    expected = float(memo["expected_s"])
+    elapsed = (ctx.now - datetime.fromisoformat(memo["job_since"])).total_seconds()
+    if elapsed > expected + int(ctx.current.spec.get("timeout_s") or 600):
+        return failed(words.job_overdue(title_of(ctx.current), round(elapsed - expected)), result=memo)
+    left = expected - elapsed
+    if _is_soak(ctx) and left > 0:
+        return _later(ctx, memo, min(soak_poll_s(expected), left + RUN_MARGIN_S))
+    return _later(ctx, memo, run_again_s(expected if memo.get("sure") else 3 * elapsed))
+
+
+def _collected(ctx: Ctx, ended: drive.Ended) -> Outcome:
+    """The pack is here, or the job runs on. A job that broke off is a fact for the judge: its evidence is kept, and no further run is made."""
+    replies = _answers(ctx, ended, COLLECT)
+    if isinstance(replies, Outcome):
+        return replies
+    memo = {**ended.memo, "misses": 0, "replies": {host: {k: v for k, v in reply.items() if k != "chunks"} for host, reply in replies.items()}}
+    if any(reply["state"] == "running" for reply in replies.values()):
+        return _heard(ctx, _still_running(ctx, memo))
+    whole = all(journal.ended_well(reply, ended.folder / "staging", host) for host, reply in replies.items())
+    writes, trouble = bring(ctx, ended.folder, complete=whole)
+    if trouble is not None:
+        return failed(trouble, result=memo)
+    rest, offsets = journal.rest(ctx, ended.folder / "staging")
+    memo["timing"] = journal.timing(ctx, ended.folder / "staging")
+    outcome = done(result=memo, offsets=offsets) if whole else journal.broken_off(ctx, memo, offsets)
+    outcome.writes += [*writes, *rest]
+    return _heard(ctx, outcome)

@@ -1,0 +1,105 @@
+"""What a job wrote: its samples, its time, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.attempts.models import Attempt, Step
+from app.engine import durable, expected, samples
+from app.engine.context import Ctx
+from app.engine.outcome import Outcome
+from app.kit.db import read_session
+from gates.model import StepKind
+from gates.text import Text
+
+LIVE = ("records.jsonl", "telemetry.jsonl")
+REST_MAX = 8 * 1024 * 1024  # bytes of a journal that go into the live rows at the end; the evidence file holds all
+
+Write = Callable[[Session], None]
+
+
+def chunks(ctx: Ctx, replies: Mapping[str, Mapping[str, Any]], staging: Path) -> tuple[list[Write], dict[str, Any]]:
+    """Return the writes for the samples that a poll brought, and the new offsets {journal: bytes}."""
+    offsets = dict(ctx.current.offsets or {})
+    writes: list[Write] = []
+    for host, reply in replies.items():
+        for name, chunk in samples.chunks_of(reply, staging, host).items():
+            if name in LIVE:
+                writes += _take(ctx, name, chunk, offsets)
+    return writes, offsets
+
+
+def rest(ctx: Ctx, staging: Path) -> tuple[list[Write], dict[str, Any]]:
+    """Return the writes for what the pack holds beyond the polls."""
+    offsets = dict(ctx.current.offsets or {})
+    writes: list[Write] = []
+    for name in LIVE:
+        for path in sorted(staging.glob(f"*/*.d/{name}")):
+            with path.open("rb") as file:
+                start = file.seek(int(offsets.get(name, 0)))
+                data = file.read(REST_MAX)
+            data = data[: data.rfind(b"\n") + 1]
+            writes += _take(ctx, name, {"from": start, "to": start + len(data), "data": data.decode("utf-8", "replace")}, offsets)
+    return writes, offsets
+
+
+def _take(ctx: Ctx, name: str, chunk: Mapping[str, Any], offsets: dict[str, Any]) -> list[Write]:
+    rows, offsets[name] = samples.rows_of(name, chunk, int(offsets.get(name, 0)))
+    stream = name.removesuffix(".jsonl")
+    return [samples.storing(ctx.attempt.id, ctx.current.id, stream, rows)] if rows else []
+
+
+def expected_s(ctx: Ctx, replies: list[dict[str, Any]]) -> tuple[float, bool]:
+    """Return how long the job will take and whether anybody knows: told by the targets, else by earlier runs of the same work."""
+    params = ctx.current.spec.get("params") or {}
+    if (told := expected.of_replies(replies)) is not None:
+        return told, True
+    with read_session() as s:
+        rows = s.scalars(
+            select(Step.result)
+            .join(Attempt, Attempt.id == Step.attempt_id)
+            .where(Attempt.engagement_id == ctx.engagement.id, Step.kind == str(StepKind.JOB), Step.status == "done")
+            .order_by(Step.finished_at.desc())
+            .limit(20)
+        )
+        earlier = [row["timing"] for row in rows if row and row.get("timing")]
+    learned = expected.of_history(params, earlier)
+    return (learned, True) if learned is not None else (expected.UNKNOWN_S, False)
+
+
+def timing(ctx: Ctx, staging: Path) -> dict[str, Any] | None:
+    """Return what the run took, for the estimate of the next one."""
+    path = next(iter(sorted(staging.glob("*/*.d/phases.jsonl"))), None)
+    return expected.timing(ctx.current.spec.get("params") or {}, path) if path else None
+
+
+def ended_well(reply: Mapping[str, Any], staging: Path, host: str) -> bool:
+    """Tell whether the job ended by itself with its work done."""
+    if reply.get("state") != "exited":
+        return False
+    end = reply.get("exit")
+    if not isinstance(end, Mapping):
+        found = [*(staging / host).glob("*.d/exit.json"), *(staging / host).glob("exit.json")]
+        end = durable.read_json(found[0]) if found else None
+    return isinstance(end, Mapping) and end.get("outcome") == "done" or end is None  # without either the pack must be complete
+
+
+def broken_off(ctx: Ctx, memo: dict[str, Any], offsets: dict[str, Any]) -> Outcome:
+    """Go to the judgement with what is there: an attempt with a broken run cannot pass, and more runs would only cost time."""
+    judge = next((step.position for step in ctx.steps if step.kind == StepKind.JUDGE and step.position > ctx.current.position), len(ctx.steps))
+    skipped = [step.id for step in ctx.steps if ctx.current.position < step.position < judge]
+    why = Text("Not done: {step} broke off.", "未执行：「{step}」中断。").fill(step=Text.parse(ctx.current.title))
+    note = {"code": "broke_off", **Text("The job broke off; its evidence was kept and goes to the judgement.", "作业中断；已保留其证据并提交判定。").json()}
+
+    def skip(s: Session) -> None:
+        for step_id in skipped:
+            step = s.get_one(Step, step_id)
+            step.status, step.problem = "canceled", {"code": "skipped", **why.json()}
+
+    index = next((i for i, step in enumerate(ctx.steps) if step.position == judge), len(ctx.steps))
+    return Outcome(step={"status": "done", "result": memo, "offsets": offsets, "problem": note}, attempt={"step_index": index}, writes=[skip])

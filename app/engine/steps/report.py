@@ -1,0 +1,29 @@
+"""The report in both languages. A failure here is an error with a retry; it never touches the verdict."""
+
+from __future__ import annotations
+
+from app.engine.context import Ctx
+from app.engine.outcome import Outcome, done, failed
+from app.engine import words
+from app.kit.db import write_session
+from app.kit.errors import QuadgateError
+
+LANGUAGES = ("zh-CN", "en")
+
+
+def move(ctx: Ctx) -> Outcome:
+    """Render one language a move, so that no move takes long; what is rendered already is left alone."""
+    memo = dict(ctx.current.result or {})
+    made: dict[str, str] = dict(memo.get("reports") or {})
+    for language in LANGUAGES:
+        if language in made:
+            continue
+        try:
+            from app.reports import usecases
+
+            with write_session() as s:
+                made[language] = usecases.render(s, attempt_id=ctx.attempt.id, language=language).id
+        except QuadgateError as error:
+            return failed(words.reports_failed(error.text("en")), result={**memo, "reports": made})
+        return Outcome(step={"status": "running", "result": {**memo, "reports": made}, "problem": None})
+    return done(result={**memo, "reports": made})

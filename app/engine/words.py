@@ -1,0 +1,218 @@
+"""The engine's sentences. Each says what failed, where, the evidence, and what to do next."""
+
+from __future__ import annotations
+
+from app.engine.context import Ctx
+from app.engine.outcome import Trouble
+from gates.text import Text
+
+
+def _trouble(code: str, en: str, zh: str, **values: object) -> Trouble:
+    return Trouble(code, Text(en, zh).fill(**values))
+
+
+def internal(ctx: Ctx, error: Exception) -> Trouble:
+    """Say that we failed, not the target; the trace stands in the worker's log under the attempt's id."""
+    return _trouble(
+        "internal",
+        "Quadgate itself failed in the step {step} ({kind}). The worker's log names the place under the attempt {attempt}. Nothing is lost: retry the attempt, and report this if it happens again.",
+        "Quadgate 在步骤「{step}」中发生内部错误（{kind}）。详情见工作进程日志中试验 {attempt} 的记录。数据未丢失：请重试；若再次出现请上报。",
+        step=Text.parse(ctx.step.title) if ctx.step else Text("-", "-"),
+        kind=type(error).__name__,
+        attempt=ctx.attempt.id,
+    )
+
+
+def unreachable(host: str, address: str, message: str) -> Trouble:
+    """Say that a host did not answer."""
+    return _trouble(
+        "unreachable",
+        "The host {host} ({address}) cannot be reached: {message}. Check that it is switched on, that its address, port, user and host key in the engagement are right, and that this machine may log in; then retry.",
+        "无法连接主机 {host}（{address}）：{message}。请检查该机是否开机，项目中的地址、端口、用户、主机公钥是否正确，以及本机是否有登录权限，然后重试。",
+        host=host,
+        address=address or "-",
+        message=_end(message),
+    )
+
+
+def task_failed(host: str, task: str, message: str, playbook: str) -> Trouble:
+    """Say which task failed on which host."""
+    return _trouble(
+        "task_failed",
+        "The playbook {playbook} failed on {host} in the task “{task}”: {message}. The attempt's events show the whole output. Put it right, then retry.",
+        "剧本 {playbook} 在主机 {host} 的任务「{task}」失败：{message}。完整输出见该试验的事件。请排除后重试。",
+        playbook=playbook,
+        host=host or "-",
+        task=task or "-",
+        message=_end(message),
+    )
+
+
+def no_hosts(playbook: str) -> Trouble:
+    """Say that a playbook did nothing anywhere, which must not read as success."""
+    return _trouble(
+        "no_hosts_matched",
+        "The playbook {playbook} matched no host, so nothing was done. Check the groups of the hosts under targets.hosts of the engagement.",
+        "剧本 {playbook} 未匹配任何主机，未执行任何操作。请检查项目 targets.hosts 中各主机的分组。",
+        playbook=playbook,
+    )
+
+
+def unmatched(hosts: list[str], playbook: str) -> Trouble:
+    """Say which expected hosts a playbook did not touch."""
+    return _trouble(
+        "host_unmatched",
+        "The playbook {playbook} did nothing on {hosts}, which it should have covered. The attempt's events show where it ended.",
+        "剧本 {playbook} 未在应覆盖的主机 {hosts} 上执行任何任务。中止位置见该试验的事件。",
+        hosts=", ".join(hosts),
+        playbook=playbook,
+    )
+
+
+def broken_run(playbook: str, status: str, message: str) -> Trouble:
+    """Say that a playbook ended badly without naming a host."""
+    return _trouble(
+        "playbook_failed",
+        "The playbook {playbook} ended as “{status}” before it could name a host: {message}. Put it right, then retry.",
+        "剧本 {playbook} 以「{status}」结束，未能指明主机：{message}。请排除后重试。",
+        playbook=playbook,
+        status=status,
+        message=_end(message or "no output"),
+    )
+
+
+def timed_out(step: Text, seconds: int) -> Trouble:
+    """Say that a playbook took too long and was ended."""
+    return _trouble(
+        "timed_out",
+        "The step {step} did not end within its {seconds} s; its processes here were ended. What it started on the targets may still be running there. Look at the last task in its events, then retry or cancel.",
+        "步骤「{step}」未在 {seconds} 秒内结束，本机相关进程已终止；目标主机上已启动的操作可能仍在运行。请查看事件中的最后一个任务，然后重试或取消。",
+        step=step,
+        seconds=seconds,
+    )
+
+
+def events_lost(stored: int, counted: int) -> Trouble:
+    """Say that the record of a run is not complete."""
+    return _trouble(
+        "events_incomplete",
+        "Ansible reported {counted} events of this run and {stored} could be stored, so its record is not complete. The usual cause is a full disk below the state directory; make room, then retry.",
+        "本次运行 Ansible 报告 {counted} 个事件，仅存储 {stored} 个，记录不完整。常见原因是状态目录所在磁盘已满；请清理空间后重试。",
+        stored=stored,
+        counted=counted,
+    )
+
+
+def lost_too_often(step: Text, tries: int) -> Trouble:
+    """Say that host processes of a step vanished and a person is asked."""
+    return _trouble(
+        "run_lost",
+        "The process that ran the step {step} vanished without a result ({tries} times); its left-overs were ended. Somebody or something kills it: look for the out-of-memory killer and for restarts of this machine, then retry.",
+        "执行步骤「{step}」的进程无结果消失（{tries} 次），残留进程已清理。请检查本机是否内存不足或曾重启，然后重试。",
+        step=step,
+        tries=tries,
+    )
+
+
+def not_repeatable(step: Text) -> Trouble:
+    """Say that a run was lost in a step that must not be repeated without a person's look at the target."""
+    return _trouble(
+        "run_lost_once",
+        "The process that ran the step {step} vanished without a result, and the step is not declared repeatable. Look at the targets: retry only when what it had begun is undone.",
+        "执行步骤「{step}」的进程无结果消失，且该步骤未声明可重复。请检查目标主机，确认其已开始的操作已撤销后再重试。",
+        step=step,
+    )
+
+
+def missing_files(host: str, files: list[str], step: Text) -> Trouble:
+    """Say which evidence a host did not bring."""
+    return _trouble(
+        "evidence_missing",
+        "The host {host} did not bring {files} in the step {step}, which the gate needs. The attempt's events show what the host answered.",
+        "主机 {host} 在步骤「{step}」中缺少门禁所需的证据文件 {files}。主机的应答见该试验的事件。",
+        host=host,
+        files=", ".join(files),
+        step=step,
+    )
+
+
+def bad_pack(host: str, pack: str, why: Text) -> Trouble:
+    """Say why a pack cannot be used."""
+    return _trouble(
+        "bad_pack",
+        "The pack {pack} of the host {host} cannot be used: {why}. Retry the step, so that it is brought again.",
+        "主机 {host} 的证据包 {pack} 不可用：{why}。请重试该步骤以重新取回。",
+        host=host,
+        pack=pack,
+        why=why,
+    )
+
+
+def no_reply(hosts: list[str], playbook: str, reply: object) -> Trouble:
+    """Say that a playbook did not answer the engine's question."""
+    return _trouble(
+        "no_reply",
+        "The playbook {playbook} brought no usable answer from {hosts} (it said: {reply}). The task “reply” must print one JSON object.",
+        "剧本 {playbook} 未从 {hosts} 取得可用应答（内容：{reply}）。任务「reply」须输出一个 JSON 对象。",
+        hosts=", ".join(hosts) or "-",
+        playbook=playbook,
+        reply=str(reply)[:200],
+    )
+
+
+def job_absent(hosts: list[str], job: str) -> Trouble:
+    """Say that a job that was started is not on its target any more."""
+    return _trouble(
+        "job_absent",
+        "The job {job} is not on {hosts} any more: its directory is gone, and with it the journal that was not fetched yet. Find out who removed it; the attempt cannot be completed, a retry starts this step from the beginning.",
+        "主机 {hosts} 上已不存在作业 {job}：其目录及尚未取回的日志均已丢失。请查明原因；本次试验无法继续完成，重试将从头执行该步骤。",
+        hosts=", ".join(hosts),
+        job=job,
+    )
+
+
+def job_overdue(step: Text, seconds: int) -> Trouble:
+    """Say that a job runs far beyond its time."""
+    return _trouble(
+        "job_overdue",
+        "The job of the step {step} is still running {seconds} s after it should have ended. Cancel the attempt to stop it on the target, or retry to go on waiting.",
+        "步骤「{step}」的作业在应结束后 {seconds} 秒仍在运行。可取消试验以在目标主机上停止它，或重试以继续等待。",
+        step=step,
+        seconds=seconds,
+    )
+
+
+def not_stopped(hosts: list[str], why: list[Text]) -> Trouble:
+    """Say what a cancel could not stop."""
+    return _trouble(
+        "not_stopped",
+        "Canceled, but not everything was stopped: {running}{why} Look at these hosts and end what is left there.",
+        "已取消，但未能全部停止：{running}{why}请登录这些主机并结束残留进程。",
+        running=Text("a job still runs on {hosts}. ", "主机 {hosts} 上仍有作业在运行。").fill(hosts=", ".join(hosts)) if hosts else Text("", ""),
+        why=Text(" ".join(text.en for text in why), "".join(text.zh for text in why)),
+    )
+
+
+def stop_failed(error: str) -> Trouble:
+    """Say that the targets could not be told to stop."""
+    return _trouble(
+        "not_stopped",
+        "Canceled, but the targets could not be told to stop ({error}). Look at the hosts and end what is left there.",
+        "已取消，但无法通知目标主机停止（{error}）。请登录主机并结束残留进程。",
+        error=_end(error),
+    )
+
+
+def reports_failed(error: str) -> Trouble:
+    """Say that the report could not be written and that the verdict stands."""
+    return _trouble(
+        "report_failed",
+        "The verdict stands, but its report could not be written: {error}. Put it right and retry: only the report is made again.",
+        "判定结果有效，但报告生成失败：{error}。排除后重试：只会重新生成报告。",
+        error=_end(error),
+    )
+
+
+def _end(message: str) -> str:
+    """Return a foreign message as a part of a sentence."""
+    return " ".join(message.split()).rstrip(".。 ") or "no message"

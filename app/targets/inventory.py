@@ -1,0 +1,144 @@
+"""From the section `targets` of an engagement to the inventory of its playbooks."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.kit.errors import Refused
+from app.targets.credentials import credential_path, secret_of
+from gates.text import Text
+
+GROUPS = ("engine", "storage", "loadgen", "bmc")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """Hosts by group with their variables. `secrets` are the values that no event may show."""
+
+    groups: dict[str, list[str]]
+    hostvars: dict[str, dict[str, Any]]
+    known_hosts: str = ""
+    secrets: tuple[str, ...] = ()
+    addresses: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def hosts(self) -> list[str]:
+        """Return all host names."""
+        return list(self.hostvars)
+
+    def members(self, pattern: str) -> list[str]:
+        """Return the hosts of a group, of a host name, or of `all`, in the order of the inventory."""
+        if pattern == "all":
+            return self.hosts
+        if pattern in self.groups:
+            return self.groups[pattern]
+        return [pattern] if pattern in self.hostvars else []
+
+    def document(self, known_hosts_file: Path) -> dict[str, Any]:
+        """Return the inventory as Ansible's YAML plugin reads it; it may hold secrets, so the file is 0600 and short-lived."""
+        hosts = {name: dict(variables) for name, variables in self.hostvars.items()}
+        for variables in hosts.values():
+            if variables["ansible_connection"] == "ssh":
+                variables["ansible_ssh_common_args"] = (
+                    f"-o UserKnownHostsFile={known_hosts_file} -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes"
+                )
+        return {"all": {"hosts": hosts, "children": {group: {"hosts": {name: {} for name in names}} for group, names in self.groups.items()}}}
+
+
+def build(*, code: str, targets: dict[str, Any], state_dir: Path) -> Inventory:
+    """Return the inventory of an engagement. Raises Refused with a sentence when a host cannot be reached safely as described."""
+    described: dict[str, Any] = targets.get("hosts") or {}
+    if not described:
+        raise Refused(
+            "no_hosts",
+            Text(
+                "The engagement {code} names no target host. Add at least one under targets.hosts.",
+                "项目 {code} 未列出任何目标主机。请在 targets.hosts 下至少添加一台。",
+            ),
+            code=code,
+        )
+    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
+    hostvars: dict[str, dict[str, Any]] = {}
+    keys: list[str] = []
+    secrets: list[str] = []
+    addresses: dict[str, str] = {}
+    for name, host in described.items():
+        host = host or {}
+        _check_name(name)
+        for group in host.get("groups") or []:
+            groups.setdefault(str(group), []).append(name)
+        if host.get("connection", "ssh") == "local":
+            hostvars[name] = _local(host, state_dir / "lab" / code / name)
+            addresses[name] = "local"
+        else:
+            hostvars[name], pinned, hidden = _ssh(name, host)
+            keys += pinned
+            secrets += hidden
+            addresses[name] = f"{hostvars[name]['ansible_host']}:{hostvars[name]['ansible_port']}"
+    return Inventory(groups, hostvars, "".join(f"{line}\n" for line in keys), tuple(secrets), addresses)
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or name in GROUPS:
+        raise Refused(
+            "host_name",
+            Text(
+                "The target host name {name} is not usable: letters, digits, dot, dash and underscore only, and no group name.",
+                "目标主机名 {name} 不可用：仅限字母、数字、点、横线和下划线，且不能与分组同名。",
+            ),
+            name=repr(name),
+        )
+
+
+def _local(host: dict[str, Any], root: Path) -> dict[str, Any]:
+    """Return the variables of a lab host that is this machine."""
+    return {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": host.get("python") or sys.executable,
+        "qg_root": str(root),
+        **(host.get("vars") or {}),
+    }
+
+
+def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the variables of a remote host, its pinned keys as known_hosts lines, and its secret values."""
+    address, port = str(host.get("address") or name), int(host.get("port") or 22)
+    pinned = host.get("host_key") or []
+    pinned = [pinned] if isinstance(pinned, str) else list(pinned)
+    if not pinned:
+        raise Refused(
+            "host_key_missing",
+            Text(
+                "The host {name} ({address}) has no pinned SSH host key, so nobody could tell whether it is the right machine. "
+                "Read it at the machine's console (ssh-keyscan -p {port} {address} shows it too, check the fingerprint) and enter it as targets.hosts.{name}.host_key.",
+                "主机 {name}（{address}）未登记 SSH 主机公钥，无法确认其身份。请在该机控制台读取（也可用 ssh-keyscan -p {port} {address} 查看并核对指纹），填入 targets.hosts.{name}.host_key。",
+            ),
+            name=name,
+            address=address,
+            port=port,
+        )
+    where = address if port == 22 else f"[{address}]:{port}"
+    variables: dict[str, Any] = {
+        "ansible_connection": "ssh",
+        "ansible_host": address,
+        "ansible_port": port,
+        "ansible_python_interpreter": host.get("python") or "/usr/bin/python3",
+        "ansible_remote_tmp": host.get("remote_tmp") or "~/.ansible/tmp",
+        "qg_root": host.get("root") or "/var/tmp/quadgate",  # noqa: S108 - on the target, 0700 by the probe role
+        **(host.get("vars") or {}),
+    }
+    if host.get("user"):
+        variables["ansible_user"] = host["user"]
+    secrets: list[str] = []
+    if host.get("key_file"):
+        variables["ansible_ssh_private_key_file"] = str(credential_path(host["key_file"]))
+    for field_name, variable in (("password_file", "ansible_password"), ("become_password_file", "ansible_become_password")):
+        if host.get(field_name):
+            variables[variable] = secret_of(host[field_name])
+            secrets.append(variables[variable])
+    return variables, [f"{where} {' '.join(str(key).split()[:2])}" for key in pinned], secrets

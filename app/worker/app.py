@@ -1,0 +1,34 @@
+"""The Celery application of the worker and of beat: `celery -A app.worker.app worker -Q tick,steps@NODE,reports`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery.signals import worker_process_init, worker_ready
+
+from app.engine import nodes
+from app.engine.hints import TICK, celery_app
+from app.kit.db import engine_for
+from app.settings import settings
+
+app = celery_app(settings().broker_url)
+app.set_current()
+app.conf.update(
+    imports=["app.worker.tasks"],
+    task_default_queue=TICK,
+    beat_schedule={"tick": {"task": "tick", "schedule": settings().tick_seconds, "options": {"queue": TICK, "expires": max(5.0, 2 * settings().tick_seconds)}}},
+    beat_max_loop_interval=1,
+)
+
+
+@worker_process_init.connect
+def _own_database(**_: Any) -> None:
+    """Give each child connections of its own: one inherited over a fork is shared with its siblings."""
+    engine_for(settings().database_url).dispose(close=False)
+    engine_for.cache_clear()
+
+
+@worker_ready.connect
+def _enrol_node(**_: Any) -> None:
+    """Let the tick know that this node has a worker."""
+    nodes.beat(settings().node)

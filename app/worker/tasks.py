@@ -1,0 +1,32 @@
+"""The tasks: what a message asks for, in three lines each. All rules stand in the engine."""
+
+from __future__ import annotations
+
+from app.engine import nodes
+from app.engine.advance import advance as advance_attempt
+from app.engine.tick import tick as tick_once
+from app.worker.app import app
+
+
+@app.task(name="advance")
+def advance(attempt_id: str, generation: int | None) -> None:
+    """Move an attempt, if it is still at that generation."""
+    advance_attempt(attempt_id, generation)
+
+
+@app.task(name="tick")
+def tick() -> None:
+    """Hint all that is due."""
+    tick_once()
+
+
+@app.task(name="canary")
+def canary() -> None:
+    """Come back: the proof that work gets done."""
+    nodes.canary_returned()
+
+
+@app.task(name="heartbeat")
+def heartbeat(node: str) -> None:
+    """Show that this node's own queue is worked on."""
+    nodes.beat(node)
