@@ -13,11 +13,11 @@ class ProbeError(Exception):
         self.kind = kind
 
 
-class Refused(ProbeError):
+class Refused(ProbeError):  # noqa: N818 - the words of the exit codes
     """The probe could do it and must not (fence, other specification, a file system that cannot be cold): exit 3."""
 
     exit_code = 3
 
 
-class Ended(ProbeError):
+class Ended(ProbeError):  # noqa: N818 - an end is not always an error
     """A job ends by a named cause: deadline, quota, full disk. The kind stands in exit.json."""

@@ -1,0 +1,323 @@
+"""The closed loop: exactly C requests in flight, one persistent connection a slot, one epoll, no framework.
+
+Accuracy first: bodies are bytes before the first send; of all sockets that are ready, the bytes are read and stamped first and parsed
+afterwards; the garbage collector rests; journals are written by another thread. What the loop costs is measured by its own ticks.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import select
+import socket
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from urllib.parse import urlsplit
+
+from probe.account import Account
+from probe.clock import mono_ns
+from probe.prompts import Shot
+from probe.ticker import Ticker
+from probe.wire import BadAnswer
+
+RECV = 1 << 18
+STOP_GRACE_NS = 2_000_000_000
+BACKOFF_FIRST_NS, BACKOFF_MAX_NS = 100_000_000, 5_000_000_000
+
+
+class Target:
+    """Where requests go."""
+
+    def __init__(self, base_url: str, path: str = "/v1/completions") -> None:
+        parts = urlsplit(base_url)
+        self.host, self.port = parts.hostname or "127.0.0.1", parts.port or 80
+        self.address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]
+        self.head = "POST %s%s HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\nContent-Length: " % (
+            parts.path.rstrip("/"),
+            path,
+            self.host,
+            self.port,
+        )
+
+    def request(self, body: bytes) -> bytes:
+        """Return the whole request."""
+        return b"%s%d\r\n\r\n%s" % (self.head.encode("ascii"), len(body), body)
+
+
+class _Slot:
+    """One of the C places: a connection and the request that is on it."""
+
+    __slots__ = ("account", "deadline_ns", "failures", "number", "ready_ns", "sending", "sock", "want_write")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.sock: Optional[socket.socket] = None
+        self.account: Optional[Account] = None
+        self.sending: Optional[memoryview] = None
+        self.want_write = False
+        self.deadline_ns = 0
+        self.ready_ns = 0
+        self.failures = 0
+
+
+class ClosedLoop:
+    """Drives shots through C slots. `on_record` gets every request's line, `why_stop` may end the loop, both in this thread."""
+
+    def __init__(
+        self,
+        target: Target,
+        concurrency: int,
+        timeout_s: float,
+        on_record: Callable[[Dict[str, Any]], None],
+        why_stop: Callable[[], Optional[str]] = lambda: None,
+        offsets: bool = True,
+        backoff: bool = False,
+        spacing_ns: int = 0,
+    ) -> None:
+        self._target, self._timeout_ns = target, int(timeout_s * 1e9)
+        self._on_record, self._why_stop = on_record, why_stop
+        self._offsets, self._backoff, self._spacing_ns = offsets, backoff, spacing_ns
+        self._slots = [_Slot(n) for n in range(concurrency)]
+        self._by_fd: Dict[int, _Slot] = {}
+        self._epoll = select.epoll()
+        self._shots: Iterator[Shot] = iter(())
+        self._exhausted = False
+        self._next_start_ns = 0
+        self._stopping_ns: Optional[int] = None
+        self._stop_reason = ""
+
+    def run(self, shots: Iterator[Shot]) -> Dict[str, Any]:
+        """Send every shot. Return {lags_ns, cpu_s, wall_s, stopped: reason or None}; the records went to `on_record`."""
+        self._shots, self._exhausted = shots, False
+        for slot in self._slots:
+            self._connect_now(slot)
+        ticker = Ticker()
+        self._epoll.register(ticker.fd, select.EPOLLIN)
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        cpu, wall = time.process_time(), mono_ns()
+        try:
+            for slot in self._slots:
+                slot.ready_ns = mono_ns()
+                self._start(slot)
+            while not self._idle():
+                self._round(ticker)
+        finally:
+            gc.enable()
+            gc.unfreeze()
+            ticker.close()
+            self._close_all()
+        return {
+            "lags_ns": ticker.lags_ns,
+            "cpu_s": time.process_time() - cpu,
+            "wall_s": (mono_ns() - wall) / 1e9,
+            "stopped": self._stop_reason or None,
+        }
+
+    def _idle(self) -> bool:
+        if any(slot.account for slot in self._slots):
+            return False
+        return self._exhausted or self._stopping_ns is not None
+
+    def _round(self, ticker: Ticker) -> None:
+        arrived: List[Tuple[_Slot, Any, int]] = []
+        tick = False
+        for fd, events in self._epoll.poll():
+            if fd == ticker.fd:
+                tick = True
+                continue
+            slot = self._by_fd.get(fd)
+            if slot is None or slot.sock is None:
+                continue
+            if slot.want_write and events & (select.EPOLLOUT | select.EPOLLERR | select.EPOLLHUP):
+                self._writable(slot)
+            if slot.sock is not None and events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
+                try:
+                    data: Any = slot.sock.recv(RECV)
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    data = error
+                arrived.append((slot, data, mono_ns()))
+        for slot, data, now in arrived:
+            self._arrived(slot, data, now)
+        if tick:
+            ticker.read()
+            self._tick(mono_ns())
+
+    def _arrived(self, slot: _Slot, data: Any, now: int) -> None:
+        account = slot.account
+        if account is None:  # the server closed an idle connection, or spoke out of turn: a new one next time
+            self._close(slot)
+            return
+        if isinstance(data, OSError):
+            self._finish(slot, now, {"kind": "connection", "message": "%s: %s" % (errno.errorcode.get(data.errno or 0, "?"), data.strerror)})
+            return
+        if not data:
+            failure = (
+                None
+                if account.answer.ended_well()
+                else {"kind": "connection", "message": "The server closed the connection %s." % _progress(account)}
+            )
+            self._finish(slot, now, failure)
+            return
+        try:
+            account.feed(data, now)
+        except BadAnswer as error:
+            self._finish(slot, now, {"kind": "connection", "message": "Not HTTP: %s." % error})
+            return
+        if account.done:
+            self._finish(slot, now, None)
+
+    def _finish(self, slot: _Slot, now: int, failure: Optional[Dict[str, str]]) -> None:
+        account = slot.account
+        if account is None:
+            return
+        unsent = bool(slot.sending)  # answered before it was asked in full (HTTP 413): the rest would be read as the next request
+        slot.account, slot.sending = None, None
+        record = account.record(now, failure, self._offsets)
+        if failure or unsent or not account.done or not account.answer.keep_alive:
+            self._close(slot)
+        slot.failures = slot.failures + 1 if record["error"] else 0
+        slot.ready_ns = mono_ns()
+        if slot.failures and self._backoff:
+            slot.ready_ns += min(BACKOFF_MAX_NS, BACKOFF_FIRST_NS << min(slot.failures - 1, 10))
+        self._on_record(record)
+        self._start(slot)
+
+    def _start(self, slot: _Slot) -> None:
+        """Put the next shot on a free slot, unless it must wait (back-off, spacing) for a later tick."""
+        now = mono_ns()
+        if self._stopping_ns is not None or self._exhausted or slot.ready_ns > now or self._next_start_ns > now:
+            return
+        shot = next(self._shots, None)
+        if shot is None:
+            self._exhausted = True
+            return
+        if self._spacing_ns:
+            self._next_start_ns = max(now, self._next_start_ns + self._spacing_ns)
+        slot.account = Account(shot, slot.ready_ns)
+        slot.deadline_ns = now + self._timeout_ns
+        slot.sending = memoryview(self._target.request(shot.body))
+        if slot.sock is not None and not _quiet(slot.sock):
+            self._close(slot)
+        if slot.sock is None:
+            self._connect(slot)
+        else:
+            self._send(slot)
+
+    def _connect_now(self, slot: _Slot) -> None:
+        """Connect before the clock runs; a failure shows itself at the first request."""
+        family, kind, protocol, _, address = self._target.address
+        sock = socket.socket(family, kind, protocol)
+        sock.settimeout(5)
+        try:
+            sock.connect(address)
+        except OSError:
+            sock.close()
+            return
+        self._adopt(slot, sock, select.EPOLLIN)
+
+    def _connect(self, slot: _Slot) -> None:
+        family, kind, protocol, _, address = self._target.address
+        sock = socket.socket(family, kind, protocol)
+        sock.setblocking(False)
+        code = sock.connect_ex(address)
+        if code not in (0, errno.EINPROGRESS):
+            sock.close()
+            self._failed_later(slot, code)
+            return
+        self._adopt(slot, sock, select.EPOLLIN | select.EPOLLOUT)
+        slot.want_write = True
+
+    def _failed_later(self, slot: _Slot, code: int) -> None:
+        """Finish a request whose connection failed at once, in the next round: no recursion through thousands of failures."""
+        slot.deadline_ns = -code
+
+    def _adopt(self, slot: _Slot, sock: socket.socket, events: int) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        slot.sock = sock
+        self._by_fd[sock.fileno()] = slot
+        self._epoll.register(sock.fileno(), events)
+
+    def _writable(self, slot: _Slot) -> None:
+        sock = slot.sock
+        if sock is None or slot.account is None:
+            return
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._finish(slot, mono_ns(), {"kind": "connection", "message": _code(code)})
+            return
+        self._send(slot)
+
+    def _send(self, slot: _Slot) -> None:
+        sock, account = slot.sock, slot.account
+        if sock is None or account is None or slot.sending is None:
+            return
+        if not account.sent_ns:
+            account.sent_ns = mono_ns()
+        try:
+            slot.sending = slot.sending[sock.send(slot.sending) :]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # it closed its side while we send: what it said first is still to be read
+                slot.sending = memoryview(b"")
+            else:
+                self._finish(slot, mono_ns(), {"kind": "connection", "message": _code(error.errno or 0)})
+                return
+        more = bool(slot.sending)
+        if more != slot.want_write:
+            slot.want_write = more
+            self._epoll.modify(sock.fileno(), select.EPOLLIN | (select.EPOLLOUT if more else 0))
+
+    def _tick(self, now: int) -> None:
+        if self._stopping_ns is None:
+            reason = self._why_stop()
+            if reason:
+                self._stopping_ns, self._stop_reason = now, reason
+        for slot in self._slots:
+            if slot.account is None:
+                self._start(slot)
+            elif slot.deadline_ns <= 0:
+                self._finish(slot, now, {"kind": "connection", "message": _code(-slot.deadline_ns)})
+            elif now > slot.deadline_ns:
+                message = "No end within %g s; %s." % (self._timeout_ns / 1e9, _progress(slot.account))
+                self._finish(slot, now, {"kind": "timeout", "message": message})
+            elif self._stopping_ns is not None and now > self._stopping_ns + STOP_GRACE_NS:
+                self._finish(slot, now, {"kind": "connection", "message": "Closed by the probe, which had to end (%s)." % self._stop_reason})
+
+    def _close(self, slot: _Slot) -> None:
+        if slot.sock is not None:
+            self._by_fd.pop(slot.sock.fileno(), None)
+            slot.sock.close()
+        slot.sock, slot.want_write = None, False
+
+    def _close_all(self) -> None:
+        for slot in self._slots:
+            self._close(slot)
+        self._epoll.close()
+
+
+def _quiet(sock: socket.socket) -> bool:
+    """Tell whether an idle connection is still open and silent."""
+    try:
+        sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _code(code: int) -> str:
+    return "%s: %s." % (errno.errorcode.get(code, str(code)), os.strerror(code))
+
+
+def _progress(account: Account) -> str:
+    if account.first_byte_ns is None:
+        return "before any answer"
+    return "after %d chunks of text" % len(account.text_ns)

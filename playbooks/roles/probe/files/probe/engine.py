@@ -1,0 +1,159 @@
+"""The engine under measurement, as a job sees it: its process, its health, its counters, and how to start and stop it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import time
+from decimal import Decimal
+from typing import Any, Callable, Dict, List, Optional
+
+from probe import clock, metrics, proc
+from probe.coldness import diskstats
+from probe.engine_control import is_healthy, process, tail
+from probe.errors import ProbeError
+from probe.files import canonical, read_json
+from probe.selfexec import clean_environment
+
+SECRETS = ("--api-key", "--token", "--hf-token")
+
+
+class Engine:
+    """Facts about one engine. Nothing here waits longer than it is told."""
+
+    def __init__(self, spec: Dict[str, Any], folder: str) -> None:
+        self.spec, self.folder = spec, folder
+        self.base: str = spec["base_url"].rstrip("/")
+        self.kv_dirs: List[str] = list(spec.get("kv_dirs") or [])
+
+    def process(self) -> Optional[Dict[str, Any]]:
+        """Return {pid, start_ticks, boot_id} of the living engine, or None."""
+        return process(self.spec["pid_file"]) if self.spec.get("pid_file") else None
+
+    def metrics(self) -> Dict[str, str]:
+        """Return counters and gauges now."""
+        return metrics.parse(metrics.get(self.base + (self.spec.get("metrics_path") or "/metrics")).decode("utf-8", "replace"))
+
+    def control(self, verb: str, timeout: float = 300.0) -> None:
+        """Run the start or stop command of the job file; the engine must not inherit anything of ours."""
+        argv = [str(a) for a in (self.spec.get("control") or {}).get(verb) or []]
+        if not argv:
+            raise ProbeError("engine", "The job must %s the engine, but engine.control.%s is not given." % (verb, verb))
+        env = clean_environment()
+        env.update({str(k): str(v) for k, v in ((self.spec.get("control") or {}).get("env") or {}).items()})
+        log_path = os.path.join(self.folder, "job.log")
+        with open(log_path, "ab") as log:
+            child = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            try:
+                code = child.wait(timeout)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+                raise ProbeError("engine", "The command to %s the engine did not end within %g s: %s" % (verb, timeout, tail(log_path))) from None
+        if code != 0:
+            raise ProbeError("engine", "The command to %s the engine ended with %d: %s" % (verb, code, tail(log_path)))
+
+    def wait_healthy(self, sleep: Callable[[float], None], timeout: float = 600.0) -> None:
+        """Wait until the engine answers its health path."""
+        url, end = self.base + (self.spec.get("health_path") or "/health"), time.monotonic() + timeout
+        while not is_healthy(url):
+            if time.monotonic() > end:
+                raise ProbeError("engine", "The engine did not answer %s within %g s." % (url, timeout))
+            sleep(0.05)
+
+    def wait_idle(self, sleep: Callable[[float], None], timeout: float = 60.0) -> Dict[str, Any]:
+        """Wait until no request runs or waits and nothing is stored any more. Return {idle, waited_s, why}.
+
+        Storing goes on after the answer. Which counter shows it differs between stacks, so all that name stored or written
+        bytes or tokens must stand still for three looks.
+        """
+        began, still, last = time.monotonic(), 0, None
+        while True:
+            now = self.metrics()
+            busy = [metrics.total(now, name) for name in (metrics.RUNNING, metrics.WAITING)]
+            if None in busy:
+                return {
+                    "idle": False,
+                    "waited_s": round(time.monotonic() - began, 3),
+                    "why": "the engine does not say how many requests run and wait",
+                }
+            stored = {k: v for k, v in now.items() if any(word in k for word in ("store", "write", "put_"))}
+            still = still + 1 if stored == last and busy == [0, 0] else 0
+            last = stored
+            if still >= 3:
+                return {"idle": True, "waited_s": round(time.monotonic() - began, 3), "why": ""}
+            if time.monotonic() - began > timeout:
+                return {"idle": False, "waited_s": timeout, "why": "running %s, waiting %s, or storing goes on" % (busy[0], busy[1])}
+            sleep(0.05)
+
+    def counters(self, when: str, phase: str, tier: Optional[int]) -> Dict[str, Any]:
+        """Return one line of counters.jsonl: engine, device and array at nearly one moment."""
+        found = self.process()
+        row: Dict[str, Any] = {"when": when, "phase": phase, "tier": tier, "mono_ns": clock.mono_ns()}
+        row["engine_io"] = proc.io_counters(proc.family(found["pid"])) if found else None
+        row["diskstats"] = diskstats(self.kv_dirs[0]) if self.kv_dirs and os.path.isdir(self.kv_dirs[0]) else None
+        array = self.array()
+        row["array"] = {k: array.get(k) for k in ("host_read_bytes", "media_read_bytes")} if array else None
+        row["metrics"] = self.metrics()
+        return row
+
+    def array(self) -> Optional[Dict[str, Any]]:
+        """Return what the array's side says, or None when there is no such file."""
+        found = read_json(self.spec["array_stats"]) if self.spec.get("array_stats") else None
+        return found if isinstance(found, dict) else None
+
+    def describe(self) -> Dict[str, Any]:
+        """Return engine.json: what the engine reports about itself; `declared` fills only what stays open."""
+        found, now = self.process(), self.metrics()
+        info = metrics.get_json(self.base + "/config") or metrics.get_json(self.base + "/server_info") or {}
+        version = metrics.get_json(self.base + "/version") or {}
+        cache = metrics.labels_of(now, "vllm:cache_config_info")
+        config = info.get("config") or info.get("vllm_config") or info or dict(cache)
+        row: Dict[str, Any] = {
+            "argv": _without_secrets(proc.command_line(found["pid"])) if found else [],
+            "version": version.get("version"),
+            "config": config,
+        }
+        row["model"] = info.get("model") or self._served_model()
+        row["kv_bytes_per_token"] = info.get("kv_bytes_per_token")
+        row["num_gpu_blocks"] = _whole(info.get("num_gpu_blocks"), cache.get("num_gpu_blocks"))
+        row["block_tokens"] = _whole(info.get("block_tokens"), cache.get("block_size"))
+        row["config_sha256"] = info.get("config_sha256") or hashlib.sha256(canonical(config)).hexdigest()
+        row["started_wall_ns"] = self._started_wall_ns(found, now)
+        row["metrics_names"] = sorted({key.partition("{")[0] for key in now})
+        for key, value in (self.spec.get("declared") or {}).items():
+            if row.get(key) in (None, "", [], {}):
+                row[key] = value
+        return row
+
+    def _served_model(self) -> Optional[str]:
+        listed = metrics.get_json(self.base + "/v1/models") or {}
+        names = [m.get("id") for m in listed.get("data") or [] if isinstance(m, dict)]
+        return self.spec["model"] if self.spec["model"] in names else (names[0] if names else None)
+
+    def _started_wall_ns(self, found: Optional[Dict[str, Any]], now: Dict[str, str]) -> Optional[int]:
+        said = metrics.total(now, "process_start_time_seconds")
+        if said is not None:
+            return int(said * Decimal(1_000_000_000))
+        return clock.boot_wall_ns() + found["start_ticks"] * 1_000_000_000 // os.sysconf("SC_CLK_TCK") if found else None
+
+
+def _whole(*values: Any) -> Optional[int]:
+    for value in values:
+        try:
+            return int(value)
+        except (TypeError, ValueError):
+            continue
+    return None
+
+
+def _without_secrets(argv: List[str]) -> List[str]:
+    out: List[str] = []
+    for n, word in enumerate(argv):
+        name = word.split("=", 1)[0]
+        if n and argv[n - 1] in SECRETS:
+            out.append("***")
+        else:
+            out.append(name + "=***" if name in SECRETS and "=" in word else word)
+    return out

@@ -1,0 +1,88 @@
+"""The engine's /metrics: counters and gauges as exact decimal strings, as they were written."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.request
+from decimal import Decimal, InvalidOperation
+from typing import Any, Dict, Optional
+
+from probe.errors import ProbeError
+
+_SAMPLE = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(\{.*\})?\s+(\S+)")
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+RUNNING, WAITING = "vllm:num_requests_running", "vllm:num_requests_waiting"
+
+
+def get(url: str, timeout: float = 5.0) -> bytes:
+    """Return the body of a GET, or raise a sentence."""
+    try:
+        with _OPENER.open(url, timeout=timeout) as answer:
+            body: bytes = answer.read()
+            return body
+    except (OSError, ValueError) as error:
+        raise ProbeError("engine", "GET %s failed: %s." % (url, error)) from error
+
+
+def get_json(url: str) -> Optional[Any]:
+    """Return the parsed body of a GET, or None when the engine does not offer it."""
+    try:
+        return json.loads(get(url).decode("utf-8"))
+    except (ProbeError, ValueError):
+        return None
+
+
+def parse(text: str) -> Dict[str, str]:
+    """Return {name with labels: decimal string} of every counter and gauge; histograms and summaries are left out.
+
+    A sample without a TYPE line is kept: leaving out what is not understood would hide a counter. Not-a-number stays `NaN`.
+    """
+    types: Dict[str, str] = {}
+    out: Dict[str, str] = {}
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            part = line.split()
+            types[part[2]] = part[3] if len(part) > 3 else ""
+        elif line and not line.startswith("#"):
+            found = _SAMPLE.match(line)
+            if found and _kept(found.group(1), types):
+                out[found.group(1) + (found.group(2) or "")] = _decimal(found.group(3))
+    return out
+
+
+def _kept(name: str, types: Dict[str, str]) -> bool:
+    kind = types.get(name)
+    if kind is None:
+        for ending in ("_bucket", "_sum", "_count", "_created"):
+            if name.endswith(ending) and types.get(name[: -len(ending)]) in ("histogram", "summary"):
+                return False
+        kind = types.get(name[: -len("_total")]) if name.endswith("_total") else None  # OpenMetrics names the family without _total
+    return kind not in ("histogram", "summary")
+
+
+def _decimal(text: str) -> str:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return text
+    return format(value, "f") if value.is_finite() else text
+
+
+def total(metrics: Dict[str, str], name: str, **labels: str) -> Optional[Decimal]:
+    """Return the sum of a metric over all label sets that contain `labels`, or None when it is absent or not a number."""
+    found: Optional[Decimal] = None
+    for key, text in metrics.items():
+        if (key == name or key.startswith(name + "{")) and all('%s="%s"' % item in key for item in labels.items()):
+            if not re.fullmatch(r"-?[0-9.]+", text):
+                return None
+            found = (found or Decimal(0)) + Decimal(text)
+    return found
+
+
+def labels_of(metrics: Dict[str, str], name: str) -> Dict[str, str]:
+    """Return the labels of the first sample of a metric, as `vllm:cache_config_info` carries its facts."""
+    for key in metrics:
+        if key.startswith(name + "{"):
+            return dict(re.findall(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"', key[len(name) :]))
+    return {}

@@ -1,0 +1,203 @@
+"""What run and soak share: the engine, the prompts, sending shots with an account, residency, and the client's own health."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from typing import Any, Dict, Iterable, Iterator, List, Optional
+
+from probe import VERSION
+from probe.calibrate import calibrate
+from probe.coldness import drop_cache, residency
+from probe.driver import ClosedLoop, Target
+from probe.engine import Engine
+from probe.errors import ProbeError
+from probe.files import walk_files
+from probe.job_main import Job
+from probe.prompts import Prompts, Shot, tier_label
+from probe.ticker import percentile
+
+CANARY = "canary"
+
+
+class Session:
+    """One job's work on one engine."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, self.spec = job, job.spec
+        self.workload: Dict[str, Any] = self.spec["workload"]
+        self.phases: Dict[str, Any] = self.spec["phases"]
+        self.engine = Engine(self.spec["engine"], job.folder)
+        self.target = Target(self.engine.base)
+        self.prompts = Prompts(self.workload, self.spec["engine"]["model"])
+        self.timeout_s = float(self.spec["limits"]["request_timeout_s"])
+        self.calibration: Optional[Dict[str, Any]] = None
+        self._lags: List[int] = []
+        self._cpu_s = self._wall_s = 0.0
+
+    def begin(self) -> None:
+        """Write what is known before the first request, and hold the ruler to the truth."""
+        if isinstance(self.spec.get("arm"), dict):
+            self.job.write("arm.json", self.spec["arm"])
+        self.job.progress.update(phase="calibration", tier=None)
+        try:
+            self.calibration = calibrate()
+        except ProbeError as error:
+            self.calibration = {"true_ttft_ns": None, "measured_ttft_p50_ns": None, "n": 0, "error": None, "problem": str(error)}
+        self.job.check()
+
+    def send(self, shots: Iterable[Shot], concurrency: int, measured: bool = False, **options: Any) -> List[Dict[str, Any]]:
+        """Send shots in a closed loop; every record goes to the journal. Return a short form of each: {error, usage, ...}.
+
+        Shots given as a list are complete bodies; a generator makes them while the loop runs (soak only).
+        """
+        brief: List[Dict[str, Any]] = []
+        journals, progress = self.job.journals, self.job.progress
+
+        def keep(record: Dict[str, Any]) -> None:
+            journals.put("records.jsonl", record)
+            progress["done"] += 1
+            if options_keep:
+                brief.append({k: record[k] for k in ("error", "usage", "first_text_ns", "sent_ns")})
+
+        options_keep = options.pop("keep", True)
+        loop = ClosedLoop(self.target, concurrency, self.timeout_s, keep, self.job.why_stop, **options)
+        result = loop.run(iter(shots))
+        if measured:
+            self._lags.extend(result["lags_ns"])
+            self._cpu_s += result["cpu_s"]
+            self._wall_s += result["wall_s"]
+        journals.flush()
+        self.job.check()
+        return brief
+
+    def prefixes(self) -> Iterator[Any]:
+        """Yield (label, tier or None, index) of every prefix that the set stores: all tiers in order, then the canary's."""
+        for tier in self.workload["tiers"]:
+            for index in range(int(tier["requests"])):
+                yield tier_label(tier["tier"]), tier["tier"], index
+        if self.phases.get("canary"):
+            yield CANARY, None, 0
+
+    def store(self, wanted: Iterable[Any]) -> None:
+        """Send every prefix once with max_tokens 1, wait until storing has ended, and put the files on the disk."""
+        todo = list(wanted)
+        with self.job.phase("store", total=len(todo)) as row:
+            self.engine.wait_healthy(self.job.sleep)
+            self.counters("before", "store", None)
+            before = self._kv_size()
+            briefs: List[Dict[str, Any]] = []
+            for start in range(0, len(todo), 64):  # bodies of 64 prompts at a time: the store phase is not measured, memory is
+                shots = [self._store_shot(*one) for one in todo[start : start + 64]]
+                briefs += self.send(shots, int(self.phases["store_concurrency"]))
+            idle = self.engine.wait_idle(self.job.sleep)
+            self._sync()
+            after = self._kv_size()
+            self.counters("after", "store", None)
+            failed = sum(1 for b in briefs if b["error"])
+            row["ok"] = failed == 0 and idle["idle"] and len(briefs) == len(todo)
+            row["detail"] = {"prefixes": len(todo), "sent": len(briefs), "failed": failed, "idle": idle, "kv_before": before, "kv_after": after}
+        self.prompts.forget_heads()
+
+    def _store_shot(self, label: str, tier: Optional[int], index: int) -> Shot:
+        return self.prompts.shot("store", tier, index, self.prompts.prefix(label, index), label, "store", 1)
+
+    def _kv_size(self) -> Dict[str, int]:
+        files = size = 0
+        for folder in self.engine.kv_dirs:
+            for name in walk_files(folder):
+                try:
+                    size += os.path.getsize(name)
+                    files += 1
+                except OSError:
+                    continue
+        return {"files": files, "bytes": size}
+
+    def _sync(self) -> None:
+        for folder in self.engine.kv_dirs:
+            if not os.path.isdir(folder):
+                continue
+            for name in walk_files(folder):
+                try:
+                    fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+                except OSError:
+                    continue
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+
+    def cool(self) -> None:
+        """Stop the engine (GPU cache empty), empty the page cache and prove it, start the engine, and look again: no second emptying."""
+        with self.job.phase("cool") as row:
+            if self.engine.process():
+                self.engine.wait_idle(self.job.sleep)
+            before = self.engine.process()
+            self.engine.control("stop")
+            dropped = [drop_cache(folder) for folder in self.engine.kv_dirs]
+            self.engine.control("start")
+            self.engine.wait_healthy(self.job.sleep)
+            after = self.engine.process()
+            lines = self.residency("after_cool", None, before)
+            row["ok"] = restarted = after is not None and after != before
+            row["ok"] = restarted and not any(line["resident_bytes"] for line in lines)
+            detail: Dict[str, Any] = {"engine_before": before, "engine": after, "restarted": restarted}
+            detail["after_drop"] = [{k: d[k] for k in ("dir", "files", "bytes", "resident_bytes", "worst")} for d in dropped]
+            row["detail"] = detail
+
+    def residency(self, when: str, tier: Optional[int], engine_before: Optional[Dict[str, Any]] = None) -> List[Dict[str, Any]]:
+        """Append one line to coldness.jsonl for each KV directory (one without directory when the arm has none)."""
+        keys = ("fs_type", "dir", "files", "bytes", "resident_bytes")
+        found: List[Dict[str, Any]] = [{k: r[k] for k in keys} for r in map(residency, self.engine.kv_dirs)]
+        rows = found or [{"fs_type": None, "dir": None, "files": 0, "bytes": 0, "resident_bytes": 0}]
+        engine = self.engine.process()
+        before = {k: engine_before[k] for k in ("pid", "start_ticks")} if engine_before else None
+        for row in rows:
+            row.update(when=when, tier=tier, method="mincore", engine=engine, engine_before=before)
+            self.job.journals.put("coldness.jsonl", row)
+        return rows
+
+    def counters(self, when: str, phase: str, tier: Optional[int]) -> Dict[str, Any]:
+        """Append one line to counters.jsonl and return it."""
+        row = self.engine.counters(when, phase, tier)
+        self.job.journals.put("counters.jsonl", row, stamped=False)
+        return row
+
+    def warm_up(self) -> None:
+        """Send throw-away prompts of the measured lengths: new ones in every job, so that none was ever stored."""
+        count = int(self.phases.get("warmup") or 0)
+        if not count:
+            return
+        label = "warmup/" + self.spec["job"]
+        with self.job.phase("warmup", total=count) as row:
+            shots = [self.prompts.shot("warmup", None, n, self.prompts.prefix(label, n), label, "m", self.prompts.output) for n in range(count)]
+            briefs = self.send(shots, min(count, self._largest_tier()))
+            row["detail"] = {"requests": count, "failed": sum(1 for b in briefs if b["error"])}
+            row["ok"] = row["detail"]["failed"] == 0
+
+    def _largest_tier(self) -> int:
+        tiers = [int(t["tier"]) for t in self.workload["tiers"]] + ([int(self.spec["soak"]["tier"])] if self.spec.get("soak") else [])
+        return max(tiers)
+
+    def client(self) -> None:
+        """Write client.json: what the client itself cost and how late its loop was while it measured."""
+        lag = percentile(self._lags, 0.99) if self._lags else None
+        row: Dict[str, Any] = {"cpu_s": round(self._cpu_s, 6), "wall_s": round(self._wall_s, 6), "loop_lag_p99_ns": lag}
+        row.update(loop_ticks=len(self._lags), loop_lag_max_ns=max(self._lags) if self._lags else None)
+        row.update(calibration=self.calibration, python=sys.version.split()[0], driver_version=VERSION)
+        self.job.write("client.json", row)
+
+    def describe(self, tiers: List[Dict[str, Any]]) -> None:
+        """Write engine.json and workload.json."""
+        self.job.write("engine.json", self.engine.describe())
+        self.job.write("workload.json", {"seed": self.prompts.seed, "set": self.prompts.set, "tiers": tiers})
+
+
+def tier_facts(session: Session, tier: int, shots: Iterable[Shot]) -> Dict[str, Any]:
+    """Return what workload.json says about one tier."""
+    hashes = [shot.sha256 for shot in shots]
+    joined = "\n".join(hashes).encode("ascii")
+    row = {"tier": tier, "requests": len(hashes), "context_tokens": session.prompts.context, "suffix_tokens": session.prompts.suffix}
+    row.update(output_tokens=session.prompts.output, prompts_sha256=hashlib.sha256(joined).hexdigest())
+    return row

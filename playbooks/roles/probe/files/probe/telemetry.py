@@ -1,0 +1,189 @@
+"""What a soak keeps an eye on, in a thread of its own: the engine's process, the host, the KV directories, fatal counters.
+
+A dead or replaced engine is an event. After a crash it is started again through the job's control command, so that the load can go on
+and the judge sees the whole window; that it happened stays recorded, and what it means is the judge's question.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import threading
+import time
+from typing import Any, Dict, List, Optional
+
+from probe import proc
+from probe.errors import ProbeError
+from probe.files import walk_files
+from probe.job_main import Job
+from probe.session import Session
+
+LOOK_S = 0.25
+SCAN_SHARE = 20  # the KV directory is walked at most a twentieth of the time
+WANTED = (
+    "vllm:num_requests_running",
+    "vllm:num_requests_waiting",
+    "vllm:kv_cache_usage_perc",
+    "vllm:prompt_tokens_total",
+    "vllm:external_prefix_cache_queries_total",
+    "vllm:external_prefix_cache_hits_total",
+    "vllm:prefix_cache_hits_total",
+    "vllm:kv_offload_load_bytes_total",
+    "vllm:kv_offload_load_failures_total",
+    "vllm:kv_offload_store_bytes_total",
+    "vllm:request_success_total",
+    "process_start_time_seconds",
+    "process_resident_memory_bytes",
+)
+
+
+class Telemetry:
+    """The watching thread of one soak."""
+
+    def __init__(self, job: Job, session: Session) -> None:
+        self._job, self._session, self._engine = job, session, session.engine
+        self._ended = threading.Event()
+        self._known = session.engine.process()
+        self._kv: Dict[str, Any] = {"bytes": None, "next": 0.0}
+        self._thread = threading.Thread(target=self._work, name="telemetry", daemon=True)
+        self.problem: Optional[BaseException] = None
+
+    def __enter__(self) -> "Telemetry":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._ended.set()
+        self._thread.join(30)
+
+    def _work(self) -> None:
+        period, due = float(self._job.spec["soak"]["telemetry_s"]), time.monotonic()
+        try:
+            while True:
+                self._watch()
+                if time.monotonic() >= due:
+                    self._sample()
+                    due = max(due + period, time.monotonic() - period)
+                if self._ended.wait(min(LOOK_S, max(0.0, due - time.monotonic()) + 0.001)):
+                    self._sample()
+                    return
+        except BaseException as error:
+            self.problem = error
+
+    def _watch(self) -> None:
+        now = self._engine.process()
+        if now == self._known:
+            return
+        if self._known:
+            self._event("engine_exit", {"engine": self._known, "log": "see the engine's log on the host"})
+        if now is None and (self._job.spec["engine"].get("control") or {}).get("start"):
+            now = self._restart()
+        if now is not None:
+            self._event("engine_restart", {"engine_before": self._known, "engine": now})
+        self._known = now if now is not None else None
+
+    def _restart(self) -> Optional[Dict[str, Any]]:
+        """Start the engine again unless the job is ending; a failed start is an event and is tried again at the next look."""
+        if self._job.why_stop() or self._ended.is_set():
+            return None
+        try:
+            self._engine.control("start")
+        except ProbeError as error:
+            self._event("engine_start_failed", {"kind": error.kind, "message": str(error)})
+            self._ended.wait(5)
+            return None
+        return self._engine.process()
+
+    def _event(self, kind: str, detail: Dict[str, Any]) -> None:
+        self._job.journals.put("events.jsonl", {"kind": kind, "detail": detail})
+
+    def _sample(self) -> None:
+        found = self._engine.process() or self._known
+        row: Dict[str, Any] = {"engine": _engine_row(found), "host": host_row(), "kv_dir_bytes": self._kv_bytes()}
+        try:
+            now = self._engine.metrics()
+            row["metrics"] = {k: v for k, v in now.items() if k.partition("{")[0] in WANTED}
+        except ProbeError as error:
+            row["metrics"] = {}
+            row["metrics_problem"] = str(error)
+        row["counters"] = fatal_counters(self._engine.array())
+        self._job.journals.put("telemetry.jsonl", row)
+
+    def _kv_bytes(self) -> Optional[int]:
+        began = time.monotonic()
+        if began >= self._kv["next"]:
+            total = 0
+            for folder in self._engine.kv_dirs:
+                for n, name in enumerate(walk_files(folder)):
+                    try:
+                        total += os.path.getsize(name)
+                    except OSError:
+                        continue
+                    if n % 100 == 99:
+                        time.sleep(0)  # lets the load go first
+            self._kv = {"bytes": total, "next": time.monotonic() + SCAN_SHARE * (time.monotonic() - began)}
+        value: Optional[int] = self._kv["bytes"]
+        return value
+
+
+def _engine_row(found: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+    row: Dict[str, Any] = {"pid": None, "start_ticks": None, "alive": False, "rss_bytes": None, "fds": None, "threads": None, "io_read_bytes": None}
+    if not found:
+        return row
+    row.update(pid=found["pid"], start_ticks=found["start_ticks"], alive=proc.is_alive(found["pid"], found["start_ticks"]))
+    if not row["alive"]:
+        return row
+    pids: List[int] = proc.family(found["pid"])
+    stats = [s for s in map(proc.stat, pids) if s]
+    fds = [proc.open_files(pid) for pid in pids]
+    row.update(rss_bytes=sum(s["rss_bytes"] for s in stats), threads=sum(s["threads"] for s in stats))
+    row["fds"] = None if None in fds else sum(n for n in fds if n is not None)
+    io = proc.io_counters(pids)
+    row["io_read_bytes"] = io["read_bytes"] if io else None
+    return row
+
+
+def host_row() -> Dict[str, Any]:
+    """Return {mem_available_bytes, load1, cpu_s (busy seconds of all processors since boot)}."""
+    row: Dict[str, Any] = {"mem_available_bytes": None, "load1": None, "cpu_s": None}
+    try:
+        with open("/proc/meminfo", encoding="ascii") as f:
+            row["mem_available_bytes"] = next(int(line.split()[1]) * 1024 for line in f if line.startswith("MemAvailable:"))
+        with open("/proc/loadavg", encoding="ascii") as f:
+            row["load1"] = float(f.read().split()[0])
+        with open("/proc/stat", encoding="ascii") as f:
+            user, nice, system, _idle, _iowait, irq, softirq = (int(v) for v in f.readline().split()[1:8])
+        row["cpu_s"] = (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, StopIteration):
+        pass
+    return row
+
+
+_SYSFS = {
+    "ecc_uncorrected": ("/sys/devices/system/edac/mc/mc*/ue_count", ""),
+    "aer_fatal": ("/sys/bus/pci/devices/*/aer_dev_fatal", "TOTAL_ERR_FATAL"),
+    "aer_nonfatal": ("/sys/bus/pci/devices/*/aer_dev_nonfatal", "TOTAL_ERR_NONFATAL"),
+    "link_down_events": ("/sys/class/infiniband/*/ports/*/counters/link_downed", ""),
+}
+
+
+def fatal_counters(array: Optional[Dict[str, Any]]) -> Dict[str, int]:
+    """Return each fatal counter that has a source on this host or in the array's file. Without a source the key is absent: 0 would be a claim."""
+    out: Dict[str, int] = {}
+    for name, (pattern, word) in _SYSFS.items():
+        values = [v for v in (_counter(path, word) for path in glob.glob(pattern)) if v is not None]
+        if values:
+            out[name] = sum(values)
+    for name, value in ((array or {}).get("counters") or {}).items():
+        if isinstance(value, int):
+            out[name] = out.get(name, 0) + value
+    return out
+
+
+def _counter(path: str, word: str) -> Optional[int]:
+    try:
+        with open(path, encoding="ascii") as f:
+            lines = f.read().split("\n")
+        return int(next(line.split()[-1] for line in lines if line.startswith(word) and line.strip()))
+    except (OSError, ValueError, StopIteration):
+        return None
