@@ -1,0 +1,91 @@
+"""The web application: pages, static files, REST API, health. `uvicorn app.main:app`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from app.api.app import create_api
+from app.kit.errors import NotFound, QuadgateError
+from app.kit.i18n import N_
+from app.settings import ROOT
+from app.web import health
+from app.web.asgi import BodyLimit, Shell
+from app.web.pages import approvals, attempts, board, door, downloads
+from app.web.render import problem_page
+from app.web.security import SignInNeeded, sign_in_url
+
+log = logging.getLogger("quadgate.web")
+
+
+class Broken(QuadgateError):  # noqa: N818 - the names are the words of the house
+    """Something failed that nobody foresaw."""
+
+    status = 500
+
+
+class Unfit(QuadgateError):  # noqa: N818
+    """An HTTP status that the framework itself answers with."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("http", N_("The request could not be answered (HTTP {status})."), status=status)
+        self.status = status  # type: ignore[misc]
+
+
+@asynccontextmanager
+async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    """Nothing is kept between requests; the database is opened by the first one."""
+    yield
+
+
+def create_app() -> FastAPI:
+    """Return the whole application."""
+    web = FastAPI(title="Quadgate", openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
+    web.mount("/api/v1", create_api())
+    web.mount("/static", StaticFiles(directory=ROOT / "app" / "web" / "static"), name="static")
+    for router in (health.router, door.router, board.router, downloads.router, attempts.router, approvals.router):
+        web.include_router(router)
+    _handle_errors(web)
+    web.add_middleware(BodyLimit)
+    web.add_middleware(Shell)
+    return web
+
+
+def _handle_errors(web: FastAPI) -> None:
+    """Every error of a page is a page: what failed, the code, the request id."""
+
+    @web.exception_handler(SignInNeeded)
+    def _sign_in(request: Request, _error: SignInNeeded) -> Response:
+        return RedirectResponse(sign_in_url(request), 303)
+
+    @web.exception_handler(QuadgateError)
+    def _ours(request: Request, error: QuadgateError) -> Response:
+        return problem_page(request, error)
+
+    @web.exception_handler(HTTPException)
+    def _http(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 404:
+            return problem_page(request, NotFound("not_found", N_("There is nothing at {path}."), path=request.url.path))
+        response = problem_page(request, Unfit(error.status_code))
+        response.headers.update(dict(error.headers or {}))
+        return response
+
+    @web.exception_handler(RequestValidationError)
+    def _validation(request: Request, _error: RequestValidationError) -> Response:
+        return problem_page(request, Unfit(422))
+
+    @web.exception_handler(Exception)
+    def _broken(request: Request, error: Exception) -> Response:
+        log.error("request %s failed", request.scope.get("state", {}).get("request_id", ""), exc_info=error)
+        sentence = N_("Something failed inside the service. What you sent was not carried out. Tell the operator the request id below.")
+        return problem_page(request, Broken("internal", sentence))
+
+
+app = create_app()

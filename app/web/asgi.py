@@ -1,0 +1,130 @@
+"""The shell around every answer, as plain ASGI: request id, security headers, a limit on what may be sent to us.
+
+No `BaseHTTPMiddleware`: it buffers, and the live pages stream.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.kit.db import new_id
+from app.kit.i18n import N_, language_tag, negotiate, translate
+
+BODY_LIMIT = 48 * 1024 * 1024  # photos and scans of a signed report; evidence comes from the targets, not through here
+TOO_LARGE = N_("What was sent is larger than {limit} MiB, the most that is taken in one request. Send fewer or smaller files.")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
+
+CONTENT_POLICY = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'; script-src 'self'; style-src 'self'"
+)
+HEADERS: tuple[tuple[str, str], ...] = (
+    ("Content-Security-Policy", CONTENT_POLICY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "same-origin"),
+    ("X-Frame-Options", "DENY"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Permissions-Policy", "camera=(), geolocation=(), microphone=()"),
+)
+
+
+class Shell:
+    """Give each request an id (taken from `X-Request-Id` when it is well formed) and each answer the security headers."""
+
+    def __init__(self, app: ASGIApp, headers: Iterable[tuple[str, str]] = HEADERS) -> None:
+        self.app = app
+        self.headers = tuple(headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; an answer that set one of the headers itself keeps its own."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        given = _header(scope, b"x-request-id")
+        request_id = given if _REQUEST_ID.fullmatch(given) else new_id()
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                for name, value in self.headers:
+                    headers.setdefault(name, value)
+                if not scope["path"].startswith("/static/"):
+                    headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+
+class BodyLimit:
+    """Refuse a body that is larger than the limit, by its announced length or while it arrives."""
+
+    def __init__(self, app: ASGIApp, limit: int = BODY_LIMIT) -> None:
+        self.app = app
+        self.limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 413 before the application reads on; count bytes where no length was announced."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        announced = _header(scope, b"content-length")
+        if announced.isdigit() and int(announced) > self.limit:
+            await self._refuse(scope, send)
+            return
+        seen = 0
+        started = False
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b"")) if message["type"] == "http.request" else 0
+            if seen > self.limit:
+                raise _TooLarge
+            return message
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self.app(scope, counted, watched)
+        except _TooLarge:
+            if started:
+                raise
+            await self._refuse(scope, send)
+
+    async def _refuse(self, scope: Scope, send: Send) -> None:
+        """Send a problem document: this is the one answer that no handler of the application can give."""
+        locale = negotiate(_header(scope, b"accept-language"))
+        body = json.dumps(
+            {
+                "type": "about:blank",
+                "title": "Content Too Large",
+                "status": 413,
+                "code": "too_large",
+                "detail": translate(TOO_LARGE, locale, limit=self.limit // 2**20),
+                "request_id": scope.get("state", {}).get("request_id", ""),
+            },
+            ensure_ascii=False,
+        ).encode()
+        headers = [(b"content-type", b"application/problem+json"), (b"content-language", language_tag(locale).encode())]
+        await send({"type": "http.response.start", "status": 413, "headers": [*headers, (b"content-length", str(len(body)).encode())]})
+        await send({"type": "http.response.body", "body": body})
+
+
+class _TooLarge(BaseException):
+    """More came than is taken. Not an `Exception`, so that no handler on the way turns it into a 500."""
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    """Return the first header of a name as text, or an empty text."""
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")

@@ -1,0 +1,92 @@
+"""The sign-off inbox and one decision."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.datastructures import FormData
+from starlette.responses import RedirectResponse, Response
+
+from app.approvals import usecases as approvals
+from app.attempts import usecases as attempts
+from app.engagements import usecases as engagements
+from app.kit.db import read_session, write_session
+from app.kit.errors import NotFound, QuadgateError
+from app.kit.i18n import N_
+from app.web import views
+from app.web.forms import Upload, uploads
+from app.web.pages.board import refusal
+from app.web.render import page
+from app.web.security import Guest, checked_form, signed_in, text_of
+
+router = APIRouter(prefix="/sign-off")
+Signed = Annotated[Guest, Depends(signed_in)]
+Form = Annotated[FormData, Depends(checked_form)]
+
+
+@router.get("")
+def inbox(request: Request, who: Signed) -> Response:
+    """Show what waits for a decision."""
+    with read_session() as s:
+        items = approvals.pending(s, actor=who.actor)
+    return page(request, "sign_off.html", items=items, inbox=sum(bool(item["mine"]) for item in items))
+
+
+@router.get("/{kind}/{object_id}")
+def look(request: Request, kind: str, object_id: str, who: Signed) -> Response:
+    """Show one object to decide on: its verdict, its hash, its papers."""
+    return decide_page(request, who, kind, object_id)
+
+
+def decide_page(request: Request, who: Guest, kind: str, object_id: str, comment: str = "", error: QuadgateError | None = None) -> Response:
+    """Render the decision."""
+    with read_session() as s:
+        items = approvals.pending(s, actor=who.actor)
+        found = next((item for item in items if (item["object_kind"], item["object_id"]) == (kind, object_id)), None)
+        if found is None:
+            raise NotFound("nothing_to_decide", N_("Nothing of this kind waits for a decision any more, or it is not for you."))
+        attempt = attempts.attempt_view(s, attempt_id=found["attempt_id"], actor=who.actor) if found["attempt_id"] else None
+        data = engagements.overview(s, engagement_id=found["engagement_id"], actor=who.actor)
+    return page(
+        request,
+        "decide.html",
+        error.status if error else 200,
+        p=found,
+        document=attempt["document"] if attempt else None,
+        manifest_hash=attempt["manifest_hash"] if attempt else "",
+        reports=attempt["reports"] if attempt else [],
+        comment=comment,
+        marks=views.marks(data, simulated=data["simulated"]),
+        inbox=sum(bool(item["mine"]) for item in items),
+        **refusal(error, who),
+    )
+
+
+async def scans_of(form: Form) -> list[Upload]:
+    """Return the scan of the signed report, if one was sent."""
+    return await uploads(form, "scan")
+
+
+@router.post("/{kind}/{object_id}")
+def decide(request: Request, kind: str, object_id: str, who: Signed, form: Form, scans: Annotated[list[Upload], Depends(scans_of)]) -> Response:
+    """Record a decision for the very hash that was looked at."""
+    name, data = scans[0] if scans else ("", None)
+    try:
+        with write_session() as s:
+            approvals.approve(
+                s,
+                object_kind=kind,
+                object_id=object_id,
+                object_hash=text_of(form, "object_hash"),
+                decision=text_of(form, "decision"),
+                comment=text_of(form, "comment"),
+                actor=who.actor,
+                scan=data,
+                scan_name=name,
+            )
+    except QuadgateError as error:
+        if error.status == 404:
+            raise
+        return decide_page(request, who, kind, object_id, text_of(form, "comment"), error)
+    return RedirectResponse("/sign-off", 303)

@@ -1,0 +1,190 @@
+"""One attempt: the live page, its forms, its stream."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.datastructures import FormData
+from starlette.responses import RedirectResponse, Response
+
+from app.attempts import usecases as attempts
+from app.kit.db import read_session, write_session
+from app.kit.errors import BadInput, FieldProblem, NotFound, QuadgateError
+from app.kit.i18n import N_
+from app.web import charts, stream, views
+from app.web.forms import Upload, fields_of, read_form, uploads
+from app.web.lines import all_lines
+from app.web.pages.board import refusal, waiting_for
+from app.web.render import page
+from app.web.security import Guest, checked_form, signed_in, text_of
+
+router = APIRouter(prefix="/attempts/{attempt_id}")
+Signed = Annotated[Guest, Depends(signed_in)]
+Form = Annotated[FormData, Depends(checked_form)]
+FIRST_EVENTS = 3000  # rendered with the page; the stream brings all later ones
+
+
+@router.get("")
+def attempt(request: Request, attempt_id: str, who: Signed) -> Response:
+    """Show an attempt as it stands; what comes later arrives by the stream."""
+    return attempt_page(request, who, attempt_id)
+
+
+def attempt_page(request: Request, who: Guest, attempt_id: str, error: QuadgateError | None = None) -> Response:
+    """Render an attempt; an action that was refused is shown with its sentence."""
+    with read_session() as s:
+        data = attempts.attempt_view(s, attempt_id=attempt_id, actor=who.actor)
+        events = attempts.events(s, attempt_id=attempt_id, after=0, limit=FIRST_EVENTS, actor=who.actor)
+        inbox = waiting_for(s, who)
+    document = data["document"]
+    tables = views.verdict_tables(document, who.locale) if document else {"checks": [], "matrix": {"rows": [], "arms": []}, "claims": []}
+    return page(
+        request,
+        "attempt.html",
+        error.status if error else 200,
+        a=data,
+        v=document,
+        name=views.attempt_name(data, who.locale),
+        steps=views.steps(data, who.locale),
+        done=sum(step["status"] == "done" for step in data["steps"]),
+        measuring=any(step["kind"] in views.MEASURING for step in data["steps"]),
+        streaming=data["status"] not in views.ENDED or len(events) == FIRST_EVENTS,
+        mark=views.mark(data),
+        phase="",
+        lines=all_lines(events),
+        last_event=events[-1]["id"] if events else 0,
+        charts=charts.of_verdict(document, who.locale) if document else [],
+        marks=views.marks(data["engagement"], simulated=data["simulated"], rehearsal=data["rehearsal"]),
+        inbox=inbox,
+        **tables,
+        **refusal(error, who),
+    )
+
+
+@router.get("/stream")
+def live(request: Request, attempt_id: str, who: Signed) -> Response:
+    """Stream what happens."""
+    return stream.respond(request, attempt_id, who.actor, who.locale)
+
+
+@router.get("/charts/{name}.svg")
+def chart(request: Request, attempt_id: str, name: str, who: Signed) -> Response:
+    """Return a chart as a picture of its own: nothing in it can reach the page."""
+    with read_session() as s:
+        data = attempts.attempt_view(s, attempt_id=attempt_id, actor=who.actor)
+    theme = "dark" if request.query_params.get("ground") == "dark" else "light"
+    svg = charts.draw(data["document"], name, who.locale, theme) if data["document"] else None
+    if svg is None:
+        raise NotFound("no_such_chart", N_("This verdict has no chart {name}."), name=name)
+    headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'", "Cache-Control": "private, max-age=86400"}
+    return Response(svg, media_type="image/svg+xml", headers=headers)
+
+
+@router.post("/retry")
+def retry(request: Request, attempt_id: str, who: Signed, _form: Form) -> Response:
+    """Let the failed step be tried again."""
+    try:
+        with write_session() as s:
+            attempts.retry(s, attempt_id=attempt_id, actor=who.actor)
+    except QuadgateError as error:
+        if error.status == 404:
+            raise
+        return attempt_page(request, who, attempt_id, error)
+    return RedirectResponse(f"/attempts/{attempt_id}", 303)
+
+
+@router.get("/cancel")
+def ask_cancel(request: Request, attempt_id: str, who: Signed) -> Response:
+    """Ask for the reason and the typed confirmation."""
+    return cancel_page(request, who, attempt_id)
+
+
+def cancel_page(request: Request, who: Guest, attempt_id: str, reason: str = "", error: QuadgateError | None = None) -> Response:
+    """Render the question."""
+    with read_session() as s:
+        data = attempts.attempt_view(s, attempt_id=attempt_id, actor=who.actor)
+    return page(
+        request,
+        "cancel.html",
+        error.status if error else 200,
+        a=data,
+        name=views.attempt_name(data, who.locale),
+        reason=reason,
+        confirmation=confirmation_of(data["engagement"]["code"], data["gate"]),
+        marks=views.marks(data["engagement"], simulated=data["simulated"], rehearsal=data["rehearsal"]),
+        **refusal(error, who),
+    )
+
+
+def confirmation_of(code: str, gate: str) -> str:
+    """Return what must be typed to cancel: it names what is lost, so no click can do it by accident."""
+    return f"{code}-{gate}"
+
+
+@router.post("/cancel")
+def cancel(request: Request, attempt_id: str, who: Signed, form: Form) -> Response:
+    """Ask the engine to cancel, after the typed confirmation."""
+    with read_session() as s:
+        data = attempts.attempt_view(s, attempt_id=attempt_id, actor=who.actor)
+    expected = confirmation_of(data["engagement"]["code"], data["gate"])
+    reason = text_of(form, "reason")
+    try:
+        if text_of(form, "confirmation") != expected:
+            field = FieldProblem("/confirmation", N_("Type {word}, exactly."), {"word": expected})
+            raise BadInput("not_confirmed", N_("Nothing was canceled: the confirmation does not match."), [field])
+        with write_session() as s:
+            attempts.request_cancel(s, attempt_id=attempt_id, reason=reason, actor=who.actor)
+    except QuadgateError as error:
+        return cancel_page(request, who, attempt_id, reason, error)
+    return RedirectResponse(f"/attempts/{attempt_id}", 303)
+
+
+@router.get("/steps/{step_id}")
+def form_page(request: Request, attempt_id: str, step_id: str, who: Signed) -> Response:
+    """Show the form of a manual step."""
+    return render_form(request, who, attempt_id, step_id)
+
+
+def render_form(
+    request: Request, who: Guest, attempt_id: str, step_id: str, entered: dict[str, str] | None = None, error: QuadgateError | None = None
+) -> Response:
+    """Render the form of a manual step, with what was entered and what is wrong with it beside each field."""
+    with read_session() as s:
+        data = attempts.attempt_view(s, attempt_id=attempt_id, actor=who.actor)
+    step = next((step for step in data["steps"] if step["id"] == step_id and step["kind"] == "manual"), None)
+    if step is None:
+        raise NotFound("no_such_form", N_("This attempt has no form of that id."))
+    return page(
+        request,
+        "form.html",
+        error.status if error else 200,
+        a=data,
+        step=step,
+        name=views.attempt_name(data, who.locale),
+        fields=fields_of(step["params"], who.locale, entered or {}, getattr(error, "errors", ())),
+        marks=views.marks(data["engagement"], simulated=data["simulated"], rehearsal=data["rehearsal"]),
+        **refusal(error, who),
+    )
+
+
+async def photos_of(form: Form) -> list[Upload]:
+    """Return the photos of a form, read."""
+    return await uploads(form, "photos")
+
+
+@router.post("/steps/{step_id}")
+def submit(request: Request, attempt_id: str, step_id: str, who: Signed, form: Form, photos: Annotated[list[Upload], Depends(photos_of)]) -> Response:
+    """Hand the filled form in; what is wrong is shown field by field, and what was typed is kept."""
+    with read_session() as s:
+        data = attempts.attempt_view(s, attempt_id=attempt_id, actor=who.actor)
+    step = next((step for step in data["steps"] if step["id"] == step_id), None)
+    if step is None:
+        raise NotFound("no_such_form", N_("This attempt has no form of that id."))
+    entered = {name: value for name, value in form.multi_items() if isinstance(value, str)}
+    try:
+        with write_session() as s:
+            attempts.submit_form(s, step_id=step_id, form=read_form(step["params"], form), photos=photos, actor=who.actor)
+    except QuadgateError as error:
+        return render_form(request, who, attempt_id, step_id, entered, error)
+    return RedirectResponse(f"/attempts/{attempt_id}", 303)

@@ -1,0 +1,142 @@
+"""The board, an engagement, its plan, and a new one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from sqlalchemy.orm import Session
+from starlette.datastructures import FormData, UploadFile
+from starlette.responses import RedirectResponse, Response
+
+from app.accounts.roles import Permission
+from app.approvals import usecases as approvals
+from app.attempts import usecases as attempts
+from app.engagements import usecases as engagements
+from app.kit.db import read_session, write_session
+from app.kit.errors import BadInput, QuadgateError
+from app.kit.i18n import N_
+from app.web import views
+from app.web.render import page
+from app.web.security import Guest, checked_form, signed_in, text_of
+from app.web.starter import STARTER
+
+router = APIRouter()
+Signed = Annotated[Guest, Depends(signed_in)]
+Form = Annotated[FormData, Depends(checked_form)]
+MOST_TEXT = 1024 * 1024
+
+
+@router.get("/")
+def board(request: Request, who: Signed) -> Response:
+    """Show all engagements that this person may see."""
+    with read_session() as s:
+        items = [views.engagement_card(item) for item in engagements.board(s, actor=who.actor)]
+        inbox = waiting_for(s, who)
+    return page(request, "board.html", items=items, inbox=inbox)
+
+
+@router.get("/engagements/new")
+def new_engagement(request: Request, who: Signed) -> Response:
+    """Show the form for an engagement file."""
+    with read_session() as s:
+        inbox = waiting_for(s, who)
+    return page(request, "new_engagement.html", text=STARTER, sentence="", errors=(), code="", inbox=inbox)
+
+
+async def engagement_text(form: Form) -> str:
+    """Return the engagement file: the chosen one, else the text of the field."""
+    upload = form.get("file")
+    if isinstance(upload, UploadFile) and upload.filename:
+        return (await upload.read(MOST_TEXT + 1)).decode("utf-8", "replace")
+    return text_of(form, "text")
+
+
+@router.post("/engagements")
+def create_engagement(request: Request, who: Signed, given: Annotated[str, Depends(engagement_text)]) -> Response:
+    """Create an engagement from its file; what is wrong is said field by field, with the text kept."""
+    try:
+        if len(given) > MOST_TEXT:
+            raise BadInput("too_long", N_("The engagement file is longer than 1 MiB."))
+        with write_session() as s:
+            made = engagements.create_engagement(s, text=given, actor=who.actor)
+    except QuadgateError as error:
+        return page(
+            request,
+            "new_engagement.html",
+            error.status,
+            text=given,
+            sentence=error.text(who.locale),
+            errors=getattr(error, "errors", ()),
+            code=error.code,
+        )
+    return RedirectResponse(f"/engagements/{made.id}", 303)
+
+
+@router.get("/engagements/{engagement_id}")
+def engagement(request: Request, engagement_id: str, who: Signed) -> Response:
+    """Show one engagement with its next action."""
+    return engagement_page(request, who, engagement_id)
+
+
+def engagement_page(request: Request, who: Guest, engagement_id: str, error: QuadgateError | None = None) -> Response:
+    """Render an engagement; an action that was refused is shown with its sentence, on the same page."""
+    with read_session() as s:
+        data = engagements.overview(s, engagement_id=engagement_id, actor=who.actor)
+        pending = approvals.pending(s, actor=who.actor)
+    rehearse = data["next"]["gate"] if who.actor.may(Permission.START_ATTEMPT) and data.get("may_rehearse") else ""
+    return page(
+        request,
+        "engagement.html",
+        error.status if error else 200,
+        e=views.engagement_card(data),
+        next=views.next_step(data, pending, who.locale),
+        rehearse=rehearse,
+        marks=views.marks(data, simulated=data["simulated"]),
+        inbox=sum(bool(p["mine"]) for p in pending),
+        **refusal(error, who),
+    )
+
+
+@router.get("/engagements/{engagement_id}/plan")
+def plan(request: Request, engagement_id: str, who: Signed) -> Response:
+    """Show the limits as sealed, the hash, the calendar."""
+    with read_session() as s:
+        data = engagements.overview(s, engagement_id=engagement_id, actor=who.actor)
+        inbox = waiting_for(s, who)
+    return page(
+        request,
+        "plan.html",
+        e=data,
+        plan=data["plan"]["data"],
+        thresholds=views.thresholds(data["plan"]["data"], who.locale),
+        marks=views.marks(data, simulated=data["simulated"]),
+        inbox=inbox,
+    )
+
+
+@router.post("/engagements/{engagement_id}/gates/{gate}/attempts")
+def start(request: Request, engagement_id: str, gate: str, who: Signed, form: Form) -> Response:
+    """Start an attempt or a rehearsal."""
+    try:
+        with write_session() as s:
+            attempt = attempts.start_attempt(
+                s, engagement_id=engagement_id, gate=gate, rehearsal=text_of(form, "rehearsal") == "yes", actor=who.actor
+            )
+    except QuadgateError as error:
+        if error.status == 404:
+            raise
+        return engagement_page(request, who, engagement_id, error)
+    return RedirectResponse(f"/attempts/{attempt.id}", 303)
+
+
+def waiting_for(s: Session, who: Guest) -> int:
+    """Return how many decisions wait for this person."""
+    return sum(bool(item["mine"]) for item in approvals.pending(s, actor=who.actor))
+
+
+def refusal(error: QuadgateError | None, who: Guest) -> dict[str, Any]:
+    """Return what a page says about something that was not done."""
+    if error is None:
+        return {"sentence": "", "errors": (), "code": ""}
+    return {"sentence": error.text(who.locale), "errors": getattr(error, "errors", ()), "code": error.code}

@@ -1,0 +1,150 @@
+"""Who is at the page, and whether a form may be believed: session cookie, CSRF token, origin of the request."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import quote, urlsplit
+
+from fastapi import Depends, Request
+from starlette.datastructures import FormData
+from starlette.responses import Response
+
+from app.accounts import usecases as accounts
+from app.accounts.actor import Actor
+from app.kit.db import read_session
+from app.kit.errors import Forbidden
+from app.kit.i18n import N_, known, negotiate
+from app.settings import settings
+
+LANGUAGE_COOKIE, THEME_COOKIE = "qg_lang", "qg_theme"
+THEMES = ("system", "light", "dark")
+SESSION_HOURS = 12
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class SignInNeeded(Exception):  # noqa: N818
+    """Nobody is signed in; the web leads to the sign-in page, the API answers 401."""
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """The person at the page: who, in which language, in which light. `actor` is None before the sign-in."""
+
+    actor: Actor | None
+    csrf: str
+    locale: str
+    theme: str
+
+
+@dataclass(frozen=True)
+class Guest(Visitor):
+    """A visitor who has signed in."""
+
+    actor: Actor
+
+
+def session_cookie() -> str:
+    """Return the cookie's name; with `secure_cookies` the browser itself binds it to this host and to https."""
+    return "__Host-qg_session" if settings().secure_cookies else "qg_session"
+
+
+def set_session(response: Response, token: str) -> None:
+    """Put the session's token into the browser, out of reach of scripts and of other sites' forms."""
+    response.set_cookie(
+        session_cookie(), token, max_age=SESSION_HOURS * 3600, path="/", secure=settings().secure_cookies, httponly=True, samesite="lax"
+    )
+
+
+def clear_session(response: Response) -> None:
+    """Take the session's token out of the browser."""
+    response.delete_cookie(session_cookie(), path="/", secure=settings().secure_cookies, httponly=True, samesite="lax")
+
+
+def visitor(request: Request) -> Visitor:
+    """Return who is at the page. The language: `?lang`, then the cookie, then the person's own, then the browser's."""
+    token = request.cookies.get(session_cookie(), "")
+    found = None
+    if token:
+        with read_session() as s:
+            found = accounts.actor_of_session(s, token)
+    actor, csrf = found if found else (None, "")
+    chosen = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
+    if chosen:
+        locale = known(chosen)
+    elif actor:
+        locale = known(actor.locale)
+    else:
+        locale = negotiate(None)
+    theme = request.query_params.get("theme") or request.cookies.get(THEME_COOKIE) or "system"
+    value = Visitor(actor, csrf, locale, theme if theme in THEMES else "system")
+    request.state.visitor = value
+    return value
+
+
+def signed_in(found: Annotated[Visitor, Depends(visitor)]) -> Guest:
+    """Return the visitor when signed in, or lead to the sign-in page."""
+    if found.actor is None:
+        raise SignInNeeded
+    return Guest(found.actor, found.csrf, found.locale, found.theme)
+
+
+def require_same_origin(request: Request) -> None:
+    """Raise Forbidden when a state-changing request was made by a page of another site.
+
+    Browsers send `Sec-Fetch-Site` on every request and `Origin` on every POST; a page cannot set either.
+    """
+    site = request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    foreign = site not in (None, "same-origin", "none")
+    if origin is not None:
+        allowed = {request.headers.get("host", ""), urlsplit(settings().public_url).netloc}
+        foreign = foreign or urlsplit(origin).netloc not in allowed - {""}
+    if foreign:
+        raise Forbidden(
+            "foreign_origin", N_("This request came from a page of another site, so nothing was done. Open the page here and send the form again.")
+        )
+
+
+def require_csrf(request: Request, sent: str, expected: str) -> None:
+    """Raise Forbidden unless the form carries the token of this very session and comes from our own page."""
+    require_same_origin(request)
+    if not expected or not hmac.compare_digest(sent.encode(), expected.encode()):
+        raise Forbidden(
+            "csrf",
+            N_("The form's security token is missing or belongs to an earlier session, so nothing was done. Reload the page and send it again."),
+        )
+
+
+async def open_form(request: Request) -> FormData:
+    """Read a form that needs no session (signing in), from our own page only."""
+    require_same_origin(request)
+    return await request.form(max_files=24, max_fields=200, max_part_size=4 * 1024 * 1024)
+
+
+async def checked_form(request: Request, guest: Annotated[Guest, Depends(signed_in)]) -> FormData:
+    """Read the form of a signed-in visitor, after its token and its origin were checked."""
+    form = await request.form(max_files=24, max_fields=200, max_part_size=4 * 1024 * 1024)
+    require_csrf(request, text_of(form, "csrf"), guest.csrf)
+    return form
+
+
+def text_of(form: FormData, name: str) -> str:
+    """Return one text field of a form, stripped; an upload or a missing field is an empty text."""
+    value = form.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def local_path(target: str) -> str:
+    """Return a path of this very site, or the board: a sign-in never leads elsewhere."""
+    parts = urlsplit(target)
+    if parts.scheme or parts.netloc or not target.startswith("/") or target.startswith(("//", "/\\")) or "\n" in target or "\\" in target:
+        return "/"
+    return target
+
+
+def sign_in_url(request: Request) -> str:
+    """Return the sign-in page that leads back here."""
+    here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return f"/sign-in?next={quote(here, safe='')}" if request.method in SAFE_METHODS and here != "/" else "/sign-in"

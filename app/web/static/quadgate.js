@@ -1,0 +1,187 @@
+// Everything here is an addition: each page can be read and used without it, apart from what happens live.
+"use strict";
+(() => {
+  const $ = (selector, root = document) => root.querySelector(selector);
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const pad = (n, width = 2) => String(n).padStart(width, "0");
+
+  // Times: absolute, in the reader's own zone, with the offset always printed.
+  function localTime(text) {
+    const at = new Date(text);
+    if (Number.isNaN(at.getTime())) return null;
+    const minutes = -at.getTimezoneOffset();
+    const sign = minutes < 0 ? "-" : "+";
+    const offset = `${sign}${pad(Math.floor(Math.abs(minutes) / 60))}:${pad(Math.abs(minutes) % 60)}`;
+    return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())} ${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())} ${offset}`;
+  }
+  function showTimes(root) {
+    for (const el of $$("time[datetime]", root)) {
+      const text = localTime(el.dateTime);
+      const target = $("[data-absolute]", el);
+      if (text && target) target.textContent = text;
+    }
+  }
+  showTimes(document);
+
+  // Copy buttons appear only where copying works.
+  for (const button of $$("[data-copy]")) {
+    if (!navigator.clipboard) continue;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      const before = button.textContent;
+      button.textContent = button.dataset.done;
+      setTimeout(() => { button.textContent = before; }, 1600);
+    });
+  }
+
+  // A form is sent once: a second click on a slow line starts nothing twice.
+  document.addEventListener("submit", (event) => {
+    if (event.target.dataset.sent) { event.preventDefault(); return; }
+    event.target.dataset.sent = "yes";
+  });
+  window.addEventListener("pageshow", () => { for (const form of $$("form[data-sent]")) delete form.dataset.sent; });
+
+  // A YAML file chosen from disk is put into the text field, where it can be read before it is sent.
+  for (const input of $$("input[type=file][data-fills]")) {
+    input.addEventListener("change", async () => {
+      const file = input.files[0];
+      if (file && file.size < 1e6) $(input.dataset.fills).value = await file.text();
+    });
+  }
+
+  const live = $("[data-stream]");
+  if (live) startLive(live);
+
+  function startLive(root) {
+    const log = $("#log");
+    const pill = $("#new-lines");
+    const follow = $("#follow");
+    const words = root.dataset;
+    let following = true;
+    let unseen = 0;
+    let lines = Number(log.dataset.lines || "0");
+    let lastEvent = Number(log.dataset.last || "0");
+    let lastHeard = Date.now();
+
+    function setFollowing(on) {
+      following = on;
+      follow.setAttribute("aria-pressed", String(on));
+      follow.textContent = on ? follow.dataset.on : follow.dataset.off;
+      if (on) { log.scrollTop = log.scrollHeight; unseen = 0; pill.hidden = true; }
+    }
+    const atEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+    follow.addEventListener("click", () => setFollowing(!following));
+    pill.addEventListener("click", () => setFollowing(true));
+    log.addEventListener("scroll", () => {
+      if (following && !atEnd()) setFollowing(false);
+      else if (!following && atEnd()) setFollowing(true);
+    });
+    log.scrollTop = log.scrollHeight;
+
+    // Text only: a line of a playbook can never become markup.
+    function addLine(className, text, number) {
+      const line = document.createElement("p");
+      if (number) {
+        line.id = `L${number}`;
+        const link = document.createElement("a");
+        link.href = `#L${number}`;
+        link.textContent = number;
+        line.append(link);
+      }
+      const span = document.createElement("span");
+      span.className = className;
+      span.textContent = text;
+      line.append(span);
+      log.append(line);
+    }
+
+    function onEvents(list) {
+      $("#log-empty")?.remove();
+      for (const event of list) {
+        if (event.id <= lastEvent) continue;
+        lastEvent = event.id;
+        for (const line of event.lines) {
+          lines += 1;
+          unseen += 1;
+          addLine(line.kind ? `k-${line.kind}` : "", line.text, lines);
+        }
+      }
+      if (log.childElementCount > 20000) {
+        while (log.childElementCount > 15000) log.firstElementChild.remove();
+        addLine("gap", log.dataset.gap);
+        log.prepend(log.lastElementChild);
+      }
+      if (following) { log.scrollTop = log.scrollHeight; unseen = 0; }
+      else { pill.hidden = unseen === 0; pill.textContent = words.newLines.replace("{n}", unseen); }
+      const count = $("#log-count");
+      if (count) count.textContent = lines;
+    }
+
+    function onSteps(state) {
+      const count = $("#steps-count");
+      if (count) count.textContent = words.steps.replace("{done}", state.steps_done).replace("{all}", state.steps_total);
+      for (const step of state.steps) {
+        const li = document.getElementById(`step-${step.id}`);
+        if (!li) continue;
+        li.className = `s-${step.status}`;
+        $("[data-status]", li).textContent = step.words;
+        const shape = $("[data-shape]", li);
+        if (shape) shape.setAttribute("href", `/static/shapes.svg#step-${step.status}`);
+        const problem = $("[data-problem]", li);
+        problem.textContent = step.problem;
+        problem.hidden = !step.problem;
+      }
+      const progress = $("#progress");
+      if (progress) { progress.max = state.steps_total; progress.value = state.steps_done; }
+      // A verdict, a form to fill in, or another status: the server renders the page anew, once.
+      if (state.mark !== root.dataset.mark) window.location.reload();
+    }
+
+    const trace = makeTrace($("#trace"));
+    function onSamples(batch) {
+      $("#sample-count").textContent = batch.count_text;
+      $("#sample-rate").textContent = batch.rate_text;
+      $("#sample-phase").textContent = batch.phase;
+      trace(batch.rate);
+    }
+
+    const stale = $("#stale");
+    setInterval(() => {
+      const quiet = Date.now() - lastHeard > 35000;
+      if (stale) stale.hidden = !quiet;
+    }, 5000);
+
+    function connect() {
+      const url = `${root.dataset.stream}?after=${lastEvent}&lang=${document.documentElement.lang}`;
+      const source = new EventSource(url);
+      const heard = (handler) => (event) => { lastHeard = Date.now(); handler(JSON.parse(event.data)); };
+      source.addEventListener("log", heard(onEvents));
+      source.addEventListener("state", heard(onSteps));
+      source.addEventListener("samples", heard(onSamples));
+      source.addEventListener("gap", heard((gap) => addLine("gap", gap.text)));
+      source.addEventListener("pulse", heard(() => {}));
+      source.addEventListener("bye", heard((bye) => { source.close(); if (!bye.ended) setTimeout(connect, 500); else root.dataset.running = "no"; }));
+      document.addEventListener("visibilitychange", () => {
+        if (!document.hidden && source.readyState === EventSource.CLOSED) connect();
+      }, { once: true });
+    }
+    if (root.dataset.running === "yes") connect();
+  }
+
+  // Arrival rate of samples over the last minutes: a rate, never a latency, so it can be shown during G3 too.
+  function makeTrace(svg) {
+    const points = [];
+    return (rate) => {
+      if (!svg || rate === null) return;
+      points.push(rate);
+      if (points.length > 120) points.shift();
+      const top = Math.max(1, ...points) * 1.15;
+      const step = 600 / 119;
+      const from = 600 - (points.length - 1) * step;
+      const at = points.map((value, i) => `${(from + i * step).toFixed(1)},${(100 - (value / top) * 96).toFixed(1)}`);
+      $(".curve", svg).setAttribute("d", `M${at.join("L")}`);
+      $(".area", svg).setAttribute("d", `M${at.join("L")}L600,100L${from.toFixed(1)},100Z`);
+    };
+  }
+})();

@@ -1,0 +1,176 @@
+"""The live stream of one attempt: server-sent events, resumable, made of short reads of the database.
+
+Events: `log` (new lines of playbooks), `samples` (how many arrived and how fast), `state` (steps and run status), `pulse` (still here),
+`bye` (the end of the attempt, or of the ten minutes one stream may live). The id names the last event and sample that were sent, so
+`Last-Event-ID` goes on without a gap. No session is held between two reads, and no latency of a run is shown here at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from app.accounts.actor import Actor
+from app.attempts import usecases as attempts
+from app.kit.db import read_session
+from app.reports.format import grouped
+from app.web import views
+from app.web.lines import lines_of
+from app.web.render import text_in
+from app.web.words import word
+
+LIFE_SECONDS = 600.0
+PULSE_SECONDS = 15.0
+REST_SECONDS = 0.8
+EVENT_BATCH, SAMPLE_BATCH = 400, 1000
+_POSITION = re.compile(r"e(\d{1,18})\.s(\d{1,18})")
+
+
+@dataclass
+class Position:
+    """The last event and the last sample that were sent."""
+
+    event: int = 0
+    sample: int = 0
+
+    def __str__(self) -> str:
+        return f"e{self.event}.s{self.sample}"
+
+
+@dataclass
+class Batch:
+    """What one read of the database found: new events and samples, and the attempt as it stands."""
+
+    attempt: dict[str, Any]
+    events: list[dict[str, Any]] = field(default_factory=list)
+    samples: list[dict[str, Any]] = field(default_factory=list)
+
+
+def position_of(request: Request) -> Position:
+    """Return where a stream begins: `Last-Event-ID`, else `?after=`, else the start. Anything malformed is the start."""
+    match = _POSITION.fullmatch(request.headers.get("last-event-id", ""))
+    if match:
+        return Position(int(match[1]), int(match[2]))
+    after, sample = request.query_params.get("after", ""), request.query_params.get("sample", "")
+    return Position(*(int(text) if text.isdecimal() and len(text) <= 18 else 0 for text in (after, sample)))
+
+
+def read_batch(attempt_id: str, actor: Actor, at: Position) -> Batch:
+    """Read what is new, in one short session."""
+    with read_session() as s:
+        attempt = attempts.attempt_view(s, attempt_id=attempt_id, actor=actor)
+        events = attempts.events(s, attempt_id=attempt_id, after=at.event, limit=EVENT_BATCH, actor=actor)
+        samples = attempts.samples(s, attempt_id=attempt_id, after=at.sample, limit=SAMPLE_BATCH, actor=actor)
+    return Batch(attempt, events, samples)
+
+
+def respond(request: Request, attempt_id: str, actor: Actor, locale: str) -> StreamingResponse:
+    """Return the stream; raises NotFound at once for an attempt that is not for this person's eyes."""
+    at = position_of(request)
+    first = read_batch(attempt_id, actor, at)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_frames(attempt_id, actor, locale, at, first), media_type="text/event-stream", headers=headers)
+
+
+async def _frames(attempt_id: str, actor: Actor, locale: str, at: Position, batch: Batch) -> AsyncIterator[bytes]:
+    """Yield frames until the attempt ends, the stream's life is over, or the reader goes away (which cancels us)."""
+    begun = spoke = time.monotonic()
+    known = ""
+    yield b"retry: 2000\n\n"
+    while True:
+        frames, known = _of_batch(batch, at, known, locale)
+        for frame in frames:
+            yield frame
+        drained = len(batch.events) < EVENT_BATCH and len(batch.samples) < SAMPLE_BATCH
+        if drained and batch.attempt["status"] in views.ENDED:
+            yield _frame("bye", {"ended": True, "reload": True}, at)
+            return
+        moment = time.monotonic()
+        if moment - begun > LIFE_SECONDS:
+            yield _frame("bye", {"ended": False, "reload": False}, at)
+            return
+        if frames:
+            spoke = moment
+        elif moment - spoke >= PULSE_SECONDS:
+            spoke = moment
+            yield b": still here\n" + _frame("pulse", {}, at)
+        if drained:
+            await asyncio.sleep(REST_SECONDS)
+        batch = await run_in_threadpool(read_batch, attempt_id, actor, at)
+
+
+def _of_batch(batch: Batch, at: Position, known: str, locale: str) -> tuple[list[bytes], str]:
+    """Return the frames of a batch and the state that the reader knows now; moves the position on."""
+    frames = []
+    if batch.events:
+        at.event = batch.events[-1]["id"]
+        frames.append(_frame("log", [{"id": e["id"], "step_id": e["step_id"], "at": e["at"], "lines": lines_of(e)} for e in batch.events], at))
+    if batch.samples:
+        at.sample = batch.samples[-1]["id"]
+        frames.append(_frame("samples", samples_message(batch), at))
+    state = state_message(batch.attempt, locale)
+    text = json.dumps({**state, "steps": [{**step, "words": ""} for step in state["steps"]]})  # a running clock alone is no news
+    if text != known or any(step["status"] not in {"pending", "done", "failed", "canceled", "waiting"} for step in state["steps"]):
+        frames.append(_frame("state", state, at))
+    return frames, text
+
+
+def state_message(attempt: dict[str, Any], locale: str) -> dict[str, Any]:
+    """Return the run status and the steps, in words."""
+    done = sum(step["status"] == "done" for step in attempt["steps"])
+    rows = [
+        {
+            "id": step["id"],
+            "key": step["key"],
+            "status": step["status"],
+            "words": views.step_words(step, locale),
+            "problem": text_in(step["problem"], locale),
+        }
+        for step in attempt["steps"]
+    ]
+    return {
+        "status": attempt["status"],
+        "status_words": word("status", attempt["status"], locale),
+        "verdict": attempt["verdict"],
+        "steps": rows,
+        "steps_done": done,
+        "steps_total": len(rows),
+        "mark": views.mark(attempt),
+    }
+
+
+def samples_message(batch: Batch) -> dict[str, Any]:
+    """Return how many samples arrived, how fast by the clock of the journal itself, and in which phase."""
+    rate = arrival_rate(batch.samples)
+    last = batch.samples[-1]["data"]
+    phase = " · ".join(str(part) for part in (last.get("phase"), f"c = {last['tier']}" if last.get("tier") else None) if part)
+    return {
+        "count": batch.attempt["samples"],
+        "count_text": grouped(batch.attempt["samples"]),
+        "rate": rate,
+        "rate_text": "–" if rate is None else grouped(Decimal(str(rate)), digits=1),
+        "phase": phase,
+    }
+
+
+def arrival_rate(samples: list[dict[str, Any]]) -> float | None:
+    """Return samples a second over a batch, by the target's monotonic clock; None where that cannot be said."""
+    stamps = [s["data"]["mono_ns"] for s in samples if s["stream"].startswith("records") and isinstance(s["data"].get("mono_ns"), int)]
+    if len(stamps) < 2 or stamps[-1] <= stamps[0]:
+        return None
+    return (len(stamps) - 1) / ((stamps[-1] - stamps[0]) / 1e9)
+
+
+def _frame(event: str, data: Any, at: Position) -> bytes:
+    """Return one server-sent event; JSON has no raw line ends, so one `data` line is enough."""
+    return f"id: {at}\nevent: {event}\ndata: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()

@@ -1,0 +1,143 @@
+"""What the templates show, made of what the use cases return: shapes, links, groups. No number is computed and no rule decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from app.kit.clock import now
+from app.kit.i18n import N_, language_tag, translate
+from app.reports.checks import check_row, claim_rows, claims_matrix
+from app.reports.format import duration
+from app.reports.thresholds import threshold_rows
+from app.reports.words import Words
+from app.web.render import time_of
+from app.web.words import word
+
+Data = dict[str, Any]
+MEASURING = frozenset({"job"})
+ENDED = frozenset({"finished", "canceled", "error"})
+
+# How a gate looks, by its state: symbol of the posts, symbol of the badge, colour, and how the rail goes on.
+GATE_LOOKS: dict[str, tuple[str, str, str, str]] = {
+    "locked": ("open", "v-none", "", "shut"),
+    "ready": ("here", "s-queued", "v-active", "here"),
+    "running": ("here", "s-running", "v-active", "here"),
+    "error": ("open", "s-error", "v-fail", "here"),
+    "consent": ("conditional", "v-conditional", "v-conditional", "here"),
+    "sign_off": ("pass", "s-waiting", "v-pass", "here"),
+    "passed": ("pass", "v-pass", "v-pass", "done"),
+    "rectify": ("fail", "v-fail", "v-fail", "here"),
+    "again": ("here", "v-none", "v-inconclusive", "here"),
+    "stopped": ("fail", "v-fail", "v-fail", "here"),
+    "not_concluded": ("shut", "v-none", "v-inconclusive", "here"),
+}
+ENGAGEMENT_LOOKS: dict[str, tuple[str, str]] = {
+    "draft": ("s-queued", ""),
+    "active": ("s-running", "v-active"),
+    "stopped": ("v-fail", "v-fail"),
+    "not_concluded": ("v-inconclusive", "v-inconclusive"),
+    "concluded": ("v-pass", "v-pass"),
+    "closed": ("s-finished", ""),
+}
+BUTTONS: dict[str, str] = {
+    "seal": N_("Open the sign-off inbox"),
+    "consent": N_("Open the sign-off inbox"),
+    "sign_off": N_("Open the sign-off inbox"),
+    "lift": N_("Open the sign-off inbox"),
+    "close": N_("Open the sign-off inbox"),
+    "start": N_("Start the attempt"),
+    "retry": N_("Try the failed step again"),
+    "follow": N_("Follow it live"),
+    "form": N_("Fill in the form"),
+}
+DECISION_KINDS = {"seal": "plan", "consent": "conditional", "sign_off": "sign_off", "lift": "stop_loss", "close": "close"}
+KEPT = frozenset({"passed", "sign_off", "consent", "stopped", "rectify"})  # states whose gate shows the verdict's own shape
+
+
+def engagement_card(item: Data) -> Data:
+    """Return an engagement of the board with its looks."""
+    badge, colour = ENGAGEMENT_LOOKS.get(item["state"], ("v-none", ""))
+    return item | {"badge": badge, "colour": colour, "gates": [gate_look(gate) for gate in item["gates"]]}
+
+
+def gate_look(gate: Data) -> Data:
+    """Return a gate with its looks: the verdict's own shape where one stands."""
+    shape, badge, colour, rail = GATE_LOOKS.get(gate["state"], GATE_LOOKS["locked"])
+    verdict = gate["verdict"]
+    if verdict and gate["state"] != "running":
+        shape, colour = ("pass" if verdict == "pass" else verdict), f"v-{verdict}"
+    return gate | {"live": gate["state"] == "running", "look": {"shape": shape, "badge": badge, "colour": colour, "rail": rail}}
+
+
+def next_step(overview: Data, pending: Iterable[Data], locale: str) -> Data:
+    """Return the one next action with its button: a link to look or decide, a form that starts or retries."""
+    action = overview["next"]
+    kind, here = action["kind"], f"/engagements/{overview['id']}"
+    links = {"follow": f"/attempts/{action['attempt_id']}", "form": f"/attempts/{action['attempt_id']}"}
+    posts = {"start": f"{here}/gates/{action['gate']}/attempts", "retry": f"/attempts/{action['attempt_id']}/retry"}
+    if kind in DECISION_KINDS:
+        wanted = DECISION_KINDS[kind]
+        found = next((p for p in pending if p["engagement_id"] == overview["id"] and p["object_kind"] == wanted), None)
+        links[kind] = f"/sign-off/{found['object_kind']}/{found['object_id']}" if found else "/sign-off"
+    button = translate(BUTTONS[kind], locale) if kind in BUTTONS else ""
+    return action | {"href": links.get(kind, ""), "post": posts.get(kind, ""), "button": button}
+
+
+def marks(engagement: Data, *, simulated: bool, rehearsal: bool = False) -> Data:
+    """Return what every page of an engagement must say on top."""
+    stopped = engagement["state_reason"] if engagement["state"] == "stopped" else None
+    return {"simulated": simulated, "rehearsal": rehearsal, "stopped": stopped}
+
+
+def attempt_name(attempt: Data, locale: str) -> str:
+    """Return "attempt 2" or "rehearsal 1"."""
+    return translate(N_("rehearsal {n}") if attempt["rehearsal"] else N_("attempt {n}"), locale, n=attempt["number"])
+
+
+def steps(attempt: Data, locale: str) -> list[Data]:
+    """Return the steps with their state and how long each took, or has been going on."""
+    return [step | {"words": step_words(step, locale)} for step in attempt["steps"]]
+
+
+def step_words(step: Data, locale: str) -> str:
+    """Return the state of a step in words, with its duration."""
+    begun, ended = time_of(step["started_at"]), time_of(step["finished_at"])
+    state = word("step", step["status"], locale)
+    if begun is None:
+        return state
+    return f"{state} · {duration(_seconds(begun, ended or now()), language_tag(locale))}"
+
+
+def _seconds(begun: datetime, ended: datetime) -> str:
+    seconds = max(0.0, (ended - begun).total_seconds())
+    return f"{seconds:.1f}" if seconds < 10 else f"{seconds:.0f}"
+
+
+def mark(attempt: Data) -> str:
+    """Return what must change before a live page is worth loading anew."""
+    waiting = ",".join(step["key"] for step in attempt["steps"] if step["status"] == "waiting")
+    parts = (attempt["status"], attempt["verdict_hash"], attempt["cancel_requested_at"], waiting, len(attempt["reports"]))
+    return "|".join(str(part) for part in parts)
+
+
+def verdict_tables(document: Mapping[str, Any], locale: str) -> Data:
+    """Return checks, claims and their table arm x claim as rows, formatted as in the printed report."""
+    words = Words(language_tag(locale))
+    rows = [check_row(check, words) for check in document["checks"]]
+    groups = [{"severity": severity, "rows": [row for row in rows if row["severity"] == severity]} for severity in ("blocking", "advisory")]
+    claims = list(document.get("claims") or [])
+    return {"checks": groups, "matrix": claims_matrix(claims, words), "claims": claim_rows(claims, words)}
+
+
+def thresholds(plan: Data, locale: str) -> list[Data]:
+    """Return the sealed limits, gate by gate, as rows; validity, which serves two gates, stands once."""
+    words = Words(language_tag(locale))
+    groups: list[Data] = []
+    validity: list[dict[str, str]] = []
+    for gate in ("G1", "G2", "G3", "G4"):
+        rows = threshold_rows(plan, gate, words)
+        groups.append({"code": gate, "title": word("gate", gate, locale), "rows": [r for r in rows if not r["source"].startswith("validity.")]})
+        validity = [r for r in rows if r["source"].startswith("validity.")] or validity
+    return [*groups, {"code": "G3, G4", "title": translate(N_("Validity of the measurement"), locale), "rows": validity}]

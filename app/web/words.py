@@ -1,0 +1,106 @@
+"""The words of the pages: each value of the service's vocabularies, as an English msgid of the catalogue (DESIGN section 3)."""
+
+from __future__ import annotations
+
+from app.kit.i18n import N_, translate
+
+WORDS: dict[str, dict[str, str]] = {
+    "verdict": {
+        "pass": N_("Pass"),
+        "conditional": N_("Conditional"),
+        "fail": N_("Fail"),
+        "inconclusive": N_("Inconclusive"),
+        "invalid": N_("Invalid"),
+        "not_tested": N_("Not tested, by agreement"),
+    },
+    "because": {
+        "guard": N_("inside the guard band"),
+        "above_band": N_("above the band"),
+        "fragile": N_("one baseline run alone would flip it"),
+    },
+    "status": {
+        "queued": N_("Queued"),
+        "running": N_("Running"),
+        "waiting": N_("Waiting for a person"),
+        "lost_contact": N_("Lost contact"),
+        "finished": N_("Finished"),
+        "canceled": N_("Canceled"),
+        "error": N_("Error"),
+    },
+    "step": {
+        "pending": N_("pending"),
+        "starting": N_("starting"),
+        "running": N_("running"),
+        "polling": N_("running"),
+        "collecting": N_("collecting evidence"),
+        "waiting": N_("waiting for a person"),
+        "done": N_("done"),
+        "failed": N_("failed"),
+        "canceled": N_("canceled"),
+    },
+    "engagement": {
+        "draft": N_("Draft"),
+        "active": N_("Active"),
+        "stopped": N_("Stopped"),
+        "not_concluded": N_("Not concluded"),
+        "concluded": N_("Concluded"),
+        "closed": N_("Closed"),
+    },
+    "party": {"vendor": N_("Vendor"), "customer": N_("Customer")},
+    "claim": {
+        "holds": N_("holds"),
+        "breached": N_("breached"),
+        "unknown": N_("unknown"),
+        "not_tested": N_("not tested"),
+        "not_applicable": N_("not applicable"),
+    },
+    "severity": {"blocking": N_("Blocking"), "advisory": N_("Advisory")},
+    "attribution": {"rig": N_("the rig's"), "product": N_("the product's")},
+    "arm": {
+        "baseline": N_("baseline"),
+        "candidate": N_("candidate"),
+        "recompute": N_("recompute"),
+        "placebo": N_("placebo"),
+        "baseline_tuned": N_("tuned baseline"),
+    },
+    "gate": {
+        "G1": N_("Arrival acceptance"),
+        "G2": N_("Single-node baseline"),
+        "G3": N_("Main gate"),
+        "G4": N_("72 h stability"),
+    },
+    "gate_state": {
+        "locked": N_("Locked"),
+        "ready": N_("Ready to start"),
+        "running": N_("Running"),
+        "error": N_("Ended in an error"),
+        "consent": N_("Waiting for consent"),
+        "sign_off": N_("Waiting for sign-off"),
+        "passed": N_("Passed"),
+        "rectify": N_("Rectify and test again"),
+        "again": N_("To be tried again"),
+        "stopped": N_("Stopped"),
+        "not_concluded": N_("Attempts used up"),
+    },
+    "approval": {
+        "plan": N_("Seal the plan"),
+        "conditional": N_("Consent to a conditional verdict"),
+        "sign_off": N_("Sign off a gate"),
+        "rig_cause": N_("Accept a rig cause: the attempt does not count"),
+        "stop_loss": N_("Lift the stop"),
+        "close": N_("Close the engagement"),
+    },
+    "decision": {"approve": N_("Approved"), "reject": N_("Rejected")},
+    "rule": {"simple": N_("simple acceptance"), "interval": N_("one-sided interval"), "guarded": N_("guard band")},
+    "comparison": {"full": N_("full values, unrounded"), "rounded": N_("rounded values")},
+    "on_fail": {"rectify": N_("rectify and test again"), "stop": N_("stop the engagement")},
+    "sign_off": {"required": N_("required before the next gate"), "recorded": N_("recorded")},
+    "edition": {"zh-CN": N_("Chinese edition"), "en": N_("English edition")},
+}
+
+
+def word(kind: str, value: object, locale: str) -> str:
+    """Return the word for one value of a vocabulary; a value that no table knows stands for itself, so nothing is hidden."""
+    text = str(value)
+    msgid = WORDS.get(kind, {}).get(text)
+    return translate(msgid, locale) if msgid else text
