@@ -40,15 +40,15 @@ def throughput_band(figures: dict[str, Any], language: str = "en", theme: str = 
 
 
 def _scale(tiers: dict[str, Any]) -> Scale:
-    """Cover zero, the band, every estimate and its interval, with some air."""
-    values = [0.0]
+    """Cover the band, every estimate and its interval, with some air. Dots need no zero."""
+    values: list[float] = []
     for data in tiers.values():
         interval = data.get("interval") or {}
         found = [data.get("gain"), data.get("low"), data.get("high"), interval.get("low"), interval.get("high")]
         values += [float(100 * got) for got in map(number, found) if got is not None]
     low, high = min(values), max(values)
-    air = (high - low) * 0.12 or 5.0
-    return Scale(low - (air if low < 0 else 0), high + air, LEFT, RIGHT)
+    air = (high - low) * 0.3 or 5.0
+    return Scale(low - air, high + air, LEFT, RIGHT)
 
 
 def _row(canvas: Canvas, x: Scale, top: float, tier: str, data: dict[str, Any], language: str) -> str:
@@ -69,9 +69,11 @@ def _row(canvas: Canvas, x: Scale, top: float, tier: str, data: dict[str, Any], 
     interval = data.get("interval") or {}
     left, right = number(interval.get("low")), number(interval.get("high"))
     at = x(float(100 * gain))
+    reach = at
     if left is not None or right is not None:
         a = x(float(100 * left)) if left is not None else at
         b = x(float(100 * right)) if right is not None else at
+        reach = max(at, b)
         canvas.line(a, middle + 7, b, middle + 7, look.ink, width=2)
         for edge in ([a] if left is not None else []) + ([b] if right is not None else []):
             canvas.line(edge, middle + 3, edge, middle + 11, look.ink, width=2)
@@ -79,8 +81,8 @@ def _row(canvas: Canvas, x: Scale, top: float, tier: str, data: dict[str, Any], 
     colour = look.arms["candidate"] if inside else look.bad
     canvas.path(f"M{at:.1f} {middle:.1f}l6 7l-6 7l-6 -7z", colour, width=1, fill=colour)
     shown = percent(gain, limits=[v for v in (low, high) if v is not None], sign=True)
-    beside = at + 12 if at + 12 + text_width(shown, 12) < RIGHT else at - 12
-    canvas.text(beside, middle + 11, shown, weight=700, colour=colour, anchor="start" if beside > at else "end")
+    beside = reach + 12 if reach + 12 + text_width(shown, 12) < RIGHT else at - 12
+    canvas.label(beside, middle + 11, shown, size=12, weight=700, colour=colour, anchor="start" if beside > at else "end")
     arms = "; ".join(
         f"{arm_title(arm, language)} " + ", ".join(tok_s(v) for v in values)
         for arm, values in (data.get("arms") or {}).items()

@@ -8,7 +8,7 @@ from app.reports.charts.svg import THEMES, Canvas, Scale, arm_style, arm_title, 
 from app.reports.format import ms, number
 
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 622.0, 62.0, 258.0
-LOG_FROM = 6.0  # a spread wider than this factor is drawn on a logarithmic axis
+LOG_FROM = 3.0  # a spread wider than this factor is drawn on a logarithmic axis
 
 
 def ttft_ecdf(figures: dict[str, Any], tier: int | str, language: str = "en", theme: str = "light") -> str:
@@ -20,7 +20,7 @@ def ttft_ecdf(figures: dict[str, Any], tier: int | str, language: str = "en", th
     arms = {arm: runs for arm, runs in arms.items() if runs}
     if not arms:
         return no_data(look, language, title)
-    canvas = Canvas(640, 306, look)
+    canvas = Canvas(640, 298, look)
     limit = number(data.get("limit_ms"))
     x = _scale([float(v) for runs in arms.values() for run in runs for v in run["ms"]] + ([float(limit)] if limit is not None else []))
     y = Scale(0, 1, BOTTOM, TOP)

@@ -1,0 +1,158 @@
+"""Reads what a report rests on out of the features' tables, and keeps the reports' own rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from app.approvals.models import Approval
+from app.attempts.models import Attempt, Step, VerdictRevision
+from app.engagements.models import Engagement
+from app.kit.errors import NotFound
+from app.kit.i18n import N_
+from app.plans.models import PlanRevision
+from app.reports.facts import Facts
+from app.reports.models import Report
+from gates.model import StepKind
+
+_OVER = ("finished", "canceled", "error")
+
+
+def reports_of(s: Session, attempt_id: str) -> list[Report]:
+    """Return the reports of an attempt in both languages, the oldest revision first."""
+    query = select(Report).where(Report.attempt_id == attempt_id).order_by(Report.revision, Report.language)
+    return list(s.execute(query).scalars())
+
+
+def report(s: Session, report_id: str) -> Report:
+    """Return a report, or raise NotFound."""
+    found = s.get(Report, report_id)
+    if found is None:
+        raise NotFound("no_such_report", N_("There is no report {id}."), id=report_id)
+    return found
+
+
+def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
+    """Gather the facts of an attempt. Raises NotFound for an unknown attempt."""
+    attempt = s.get(Attempt, attempt_id)
+    if attempt is None:
+        raise NotFound("no_such_attempt", N_("There is no attempt {id}."), id=attempt_id)
+    engagement = s.get_one(Engagement, attempt.engagement_id)
+    plan = s.get_one(PlanRevision, attempt.plan_id)
+    judged = _verdicts(s, [attempt_id])
+    tries = list(
+        s.execute(
+            select(Attempt).where(Attempt.engagement_id == engagement.id, Attempt.gate == attempt.gate).order_by(Attempt.created_at, Attempt.id)
+        ).scalars()
+    )
+    verdicts = {row.attempt_id: row for row in _verdicts(s, [a.id for a in tries])}
+    newest = judged[-1] if judged else None
+    return Facts(
+        engagement=_engagement(engagement),
+        plan=json.loads(plan.canonical),
+        plan_hash=attempt.plan_hash,
+        plan_revision=plan.revision,
+        sealed_at=_iso(plan.sealed_at),
+        attempt=_attempt(attempt, verdicts.get(attempt.id)),
+        attempts=[_attempt(a, verdicts.get(a.id)) for a in tries],
+        verdict={**_verdict(newest), "document": newest.document} if newest else None,
+        verdicts=[_verdict(row) for row in judged],
+        manifest=manifest,
+        approvals=_approvals(s, engagement, attempt, plan, judged),
+        forms=_forms(s, attempt_id),
+    )
+
+
+def _verdicts(s: Session, attempt_ids: Iterable[str]) -> list[VerdictRevision]:
+    query = select(VerdictRevision).where(VerdictRevision.attempt_id.in_(list(attempt_ids))).order_by(VerdictRevision.revision)
+    return list(s.execute(query).scalars())
+
+
+def _engagement(row: Engagement) -> dict[str, Any]:
+    """Return what a report tells of the engagement. Its state is left out: it moves on after the report was made."""
+    targets = row.targets or {}
+    hosts = {
+        name: {key: data.get(key) for key in ("groups", "address", "connection") if data.get(key)}
+        for name, data in (targets.get("hosts") or {}).items()
+    }
+    return {
+        "code": row.code,
+        "customer": row.customer,
+        "vendor": row.vendor,
+        "site": row.site,
+        "contract": row.contract,
+        "people": row.people or {},
+        "order": row.order or {},
+        "packing_list": row.packing_list or [],
+        "targets": {"simulated": bool(targets.get("simulated")), "hosts": hosts},
+    }
+
+
+def _attempt(row: Attempt, judged: VerdictRevision | None) -> dict[str, Any]:
+    """Return an attempt as a report tells it.
+
+    The report is written by the attempt's own last step: once the attempt is judged, that writing is not part of its story, and its
+    end is the time of its judgement. So the report says the same while and after it is written.
+    """
+    status, ended = row.status, row.finished_at
+    if judged is not None and (status not in _OVER or status == "finished"):
+        status, ended = "finished", judged.at
+    return {
+        "id": row.id,
+        "gate": row.gate,
+        "number": row.number,
+        "rehearsal": row.rehearsal,
+        "status": status,
+        "verdict": None if row.rehearsal or judged is None else judged.verdict,
+        "because": list(judged.document.get("because") or []) if judged is not None else [],
+        "problem": row.problem if status == "error" else None,
+        "cancel_reason": row.cancel_reason if status == "canceled" else "",
+        "rig_cause": row.rig_cause,
+        "plan_hash": row.plan_hash,
+        "counted_at": _iso(row.counted_at),
+        "created_at": _iso(row.created_at),
+        "started_at": _iso(row.started_at),
+        "finished_at": _iso(ended),
+    }
+
+
+def _verdict(row: VerdictRevision) -> dict[str, Any]:
+    return {"revision": row.revision, "verdict": row.verdict, "hash": row.hash, "at": _iso(row.at), "judge_version": row.judge_version}
+
+
+def _approvals(s: Session, engagement: Engagement, attempt: Attempt, plan: PlanRevision, judged: list[VerdictRevision]) -> list[dict[str, Any]]:
+    """Return the approvals of this plan, this attempt, its verdicts and its reports, and those that lift or close; oldest first."""
+    objects = [attempt.id, plan.id, *(v.id for v in judged), *(r.id for r in reports_of(s, attempt.id))]
+    hashes = [plan.hash, *(v.hash for v in judged), *(v.manifest_hash for v in judged)]
+    query = (
+        select(Approval)
+        .where(
+            Approval.engagement_id == engagement.id,
+            or_(Approval.object_id.in_(objects), Approval.object_hash.in_(hashes), Approval.object_kind.in_(("stop_loss", "close"))),
+        )
+        .order_by(Approval.at, Approval.id)
+    )
+    keys = ("id", "object_kind", "object_id", "object_hash", "party", "person", "role", "decision", "comment", "scan_sha256")
+    return [{**{key: getattr(row, key) for key in keys}, "at": _iso(row.at)} for row in s.execute(query).scalars()]
+
+
+def _forms(s: Session, attempt_id: str) -> list[dict[str, Any]]:
+    """Return the forms that people filled in."""
+    query = select(Step).where(Step.attempt_id == attempt_id, Step.kind == str(StepKind.MANUAL)).order_by(Step.position)
+    forms = []
+    for step in s.execute(query).scalars():
+        result = step.result or {}
+        if result:
+            photos = [photo if isinstance(photo, dict) else {"name": str(photo)} for photo in result.get("photos") or []]
+            form = result.get("form") if isinstance(result.get("form"), dict) else {k: v for k, v in result.items() if k != "photos"}
+            forms.append({"title": step.title, "form": form, "photos": photos})
+    return forms
+
+
+def _iso(at: datetime | None) -> str | None:
+    return None if at is None else at.astimezone(UTC).isoformat()

@@ -1,0 +1,80 @@
+"""The reports: one dataset for all faces, PDFs in two languages that share a revision as long as their facts are the same."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.accounts.actor import SYSTEM, Actor, require
+from app.accounts.roles import Permission
+from app.audit import chain
+from app.evidence import store
+from app.evidence import usecases as evidence
+from app.reports import repository
+from app.reports.dataset import build, document_number
+from app.reports.facts import Facts
+from app.reports.models import Report
+from app.reports.pdf import render_pdf
+from app.reports.words import Words
+
+
+def dataset(s: Session, *, attempt_id: str, language: str) -> dict[str, Any]:
+    """Return the dataset of an attempt as the web, the API and the PDF show it. Raises NotFound for an unknown attempt."""
+    data, _ = _dataset(s, attempt_id, language)
+    return data
+
+
+def render(s: Session, *, attempt_id: str, language: str, actor: Actor = SYSTEM) -> Report:
+    """Return the report of an attempt in a language, made if there is none of the present facts.
+
+    Same facts: the same row. A new judgement or new approvals: the next revision, the former stays. Raises NotFound for an unknown
+    attempt, QuadgateError when the PDF cannot be made or stored.
+    """
+    data, facts = _dataset(s, attempt_id, language)
+    revision, tag = int(data["document"]["revision"]), str(data["language"])
+    found = next((r for r in repository.reports_of(s, attempt_id) if r.revision == revision and r.language == tag), None)
+    if found is not None:
+        return found
+    stored = store.put_bytes(render_pdf(data, facts.manifest or None))
+    report = Report(
+        attempt_id=attempt_id,
+        language=tag,
+        revision=revision,
+        number=document_number(str(facts.engagement["code"]), facts.gate, revision),
+        sha256=stored.sha256,
+        size=stored.size,
+        manifest_hash=facts.manifest_hash,
+        verdict_hash=str(facts.verdict["hash"]) if facts.verdict else "",
+        basis=facts.basis,
+        at=datetime.fromisoformat(facts.issued_at),
+    )
+    s.add(report)
+    s.flush()
+    written = {"number": report.number, "language": tag, "sha256": report.sha256, "manifest_hash": report.manifest_hash, "basis": report.basis}
+    chain.record(s, actor=actor, action="report_rendered", object_kind="report", object_id=report.id, data=written)
+    return report
+
+
+def latest(s: Session, *, attempt_id: str, language: str) -> Report | None:
+    """Return the newest report of an attempt in a language, or None."""
+    tag = Words(language).language
+    return next((r for r in reversed(repository.reports_of(s, attempt_id)) if r.language == tag), None)
+
+
+def report_file(s: Session, *, report_id: str, actor: Actor) -> tuple[Report, bytes]:
+    """Return a report with its bytes, checked against their hash. Raises NotFound, Forbidden, or QuadgateError for damaged bytes."""
+    require(actor, Permission.VIEW)
+    report = repository.report(s, report_id)
+    return report, store.read(report.sha256)
+
+
+def _dataset(s: Session, attempt_id: str, language: str) -> tuple[dict[str, Any], Facts]:
+    """Build the dataset with its revision: that of the newest reports when their facts are the present ones, else the next."""
+    facts = repository.gather(s, attempt_id, evidence.manifest(s, attempt_id))
+    rows = repository.reports_of(s, attempt_id)
+    newest = rows[-1] if rows else None
+    revision = 0 if newest is None else newest.revision if newest.basis == facts.basis else newest.revision + 1
+    earlier = {r.revision: {"revision": r.revision, "at": r.at.isoformat(), "verdict_hash": r.verdict_hash} for r in rows if r.revision < revision}
+    return build(facts, language, revision=revision, revisions=tuple(earlier.values())), facts
