@@ -23,10 +23,10 @@ async def serve(config: Config) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     listener = await Server(engine).listen(config.host, config.port)
     engine.defects.start_read_ahead()
+    sys.setswitchinterval(0.0005)  # a thread with KV in hand hands over within half a millisecond
     gc.collect()
     gc.freeze()  # what is here now stays; collections look at requests only
-    port = listener.sockets[0].getsockname()[1]
-    print(f"lab engine {__version__}: {config.model} on http://{config.host}:{port}", flush=True)
+    print(f"lab engine {__version__}: {config.model} on http://{config.host}:{Server.port_of(listener)}", flush=True)
     await stop.wait()
     listener.close()
     engine.close()

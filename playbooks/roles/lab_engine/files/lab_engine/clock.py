@@ -28,4 +28,4 @@ def variation(key: bytes, spread: float) -> float:
     if spread <= 0:
         return 1.0
     a, b, c = struct.unpack_from("<III", key.ljust(12, b"\0"))
-    return 1.0 + spread * 2.0 * ((a + b + c) / 4294967296.0 - 1.5)
+    return 1.0 + spread * 2.0 * (float(a + b + c) / 4294967296.0 - 1.5)

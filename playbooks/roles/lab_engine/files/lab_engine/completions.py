@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from array import array
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 from .config import Config
 from .engine import Answer, Request
+from .prompt import Prompt
+
+_HOLE = 987654321012345678  # stands where a token goes in a rendered event; no token and no time stamp is as long
 
 
 class RequestError(ValueError):
@@ -23,8 +25,7 @@ class Completion:
     """One request to /v1/completions and its answer."""
 
     def __init__(self, body: bytes, number: int, config: Config, arrived: float, recv_ns: int) -> None:
-        data = _object(body)
-        tokens = _tokens(data.get("prompt"))
+        data, prompt = _read(body)
         if data.get("model", config.model) != config.model:
             raise RequestError(f"the model {data['model']!r} does not exist here; this engine serves {config.model!r}", 404)
         self.stream = bool(data.get("stream", False))
@@ -34,15 +35,15 @@ class Completion:
         self._recv_ns = recv_ns
         self._first_ns = 0
         self._send_ns = 0
-        self._prompt_tokens = len(tokens)
+        self._prompt_tokens = prompt.count
         self._head = {"id": f"cmpl-{number}", "object": "text_completion", "created": int(time.time()), "model": config.model}
         self._events: List[bytes] = []
         self._sent = 0
         max_tokens = _whole(data, "max_tokens", 16, 1)
-        if len(tokens) + max_tokens > min(config.max_model_len, config.hbm_tokens):
-            raise RequestError(f"the prompt of {len(tokens)} tokens and {max_tokens} new ones exceed the model's context or the KV memory")
+        if prompt.count + max_tokens > min(config.max_model_len, config.hbm_tokens):
+            raise RequestError(f"the prompt of {prompt.count} tokens and {max_tokens} new ones exceed the model's context or the KV memory")
         self.request = Request(
-            tokens=tokens,
+            prompt=prompt,
             max_tokens=max_tokens,
             ignore_eos=bool(data.get("ignore_eos", False)),
             temperature=_number(data, "temperature", 1.0),
@@ -56,7 +57,7 @@ class Completion:
         self._first_ns = time.monotonic_ns() if answer.token_ids else 0
         if not self.stream:
             return lambda _due: True
-        self._events = [self._token_event(answer, i) for i in range(len(answer.token_ids))]
+        self._events = self._token_events(answer)
 
         def due(count: int) -> bool:
             data = b"".join(self._events[self._sent : count])
@@ -101,13 +102,18 @@ class Completion:
         """Return the stamps: headers read, first token there, first text written; a whole answer is written when it ends."""
         return {"recv_ns": self._recv_ns, "first_ns": self._first_ns or None, "send_ns": self._send_ns or time.monotonic_ns()}
 
-    def _token_event(self, answer: Answer, index: int) -> bytes:
-        token = answer.token_ids[index]
-        last = index == len(answer.token_ids) - 1
-        choice: Dict[str, Any] = {"index": 0, "text": _text(token), "logprobs": None, "finish_reason": answer.finish_reason if last else None}
+    def _token_events(self, answer: Answer) -> List[bytes]:
+        """Return one event a token. They differ in the token only, so the rest is rendered once."""
+        ids = answer.token_ids
+        choice: Dict[str, Any] = {"index": 0, "text": _text(_HOLE), "logprobs": None, "finish_reason": None}
         if self._with_ids:
-            choice["token_ids"] = [token]
-        return _event(dict(self._head, choices=[choice]))
+            choice["token_ids"] = [_HOLE]
+        parts = _event(dict(self._head, choices=[choice])).split(b"%d" % _HOLE)
+        events = [(b"%d" % token).join(parts) for token in ids[:-1]]
+        if ids:
+            parts = _event(dict(self._head, choices=[dict(choice, finish_reason=answer.finish_reason)])).split(b"%d" % _HOLE)
+            events.append((b"%d" % ids[-1]).join(parts))
+        return events
 
 
 def _text(token: int) -> str:
@@ -117,6 +123,20 @@ def _text(token: int) -> str:
 
 def _event(data: Dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(data, separators=(",", ":")).encode() + b"\n\n"
+
+
+def _read(body: bytes) -> Tuple[Dict[str, Any], Prompt]:
+    """Return the request and its prompt. A list of ids is cut out of the body; only the rest goes through the JSON parser."""
+    start = body.find(b"[", body.find(b'"prompt"')) + 1
+    end = body.find(b"]", start)
+    text = body[start:end] if 0 < start < end else b""
+    if text and not text.translate(None, b"0123456789, \r\n\t"):
+        rest = _object(body[:start] + body[end:])
+        prompt = Prompt(text.translate(None, b" \r\n\t") if b" " in text or b"\n" in text else text)
+        if rest.get("prompt") == [] and prompt.whole:  # else the brackets were inside some text, or it is no JSON
+            return rest, prompt
+    data = _object(body)
+    return data, _prompt(data.get("prompt"))
 
 
 def _object(body: bytes) -> Dict[str, Any]:
@@ -129,16 +149,16 @@ def _object(body: bytes) -> Dict[str, Any]:
     return data
 
 
-def _tokens(prompt: Any) -> Any:
-    """Return the prompt as an array of token ids. Text is tokenised byte by byte."""
+def _prompt(prompt: Any) -> Prompt:
+    """Return the token ids of a prompt. Text is tokenised byte by byte."""
     if isinstance(prompt, str):
         prompt = list(prompt.encode())
     if not isinstance(prompt, list) or not prompt:
         raise RequestError("prompt must be text or a list of token ids, and not empty")
-    try:
-        return array("I", prompt)
-    except (TypeError, OverflowError) as error:
-        raise RequestError(f"prompt must hold token ids, whole numbers of 32 bits: {error}") from error
+    wrong = next((token for token in prompt if isinstance(token, bool) or not isinstance(token, int) or token < 0), None)
+    if wrong is not None:
+        raise RequestError(f"prompt must hold token ids, whole numbers from 0, not {wrong!r}")
+    return Prompt(b",".join(b"%d" % token for token in prompt))
 
 
 def _whole(data: Dict[str, Any], key: str, default: int, least: int) -> int:

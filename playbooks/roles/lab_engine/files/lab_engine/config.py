@@ -81,9 +81,14 @@ class Config:
     def public(self) -> Dict[str, Any]:
         """Return what `/config` shows. An engine does not know its own defects, so they are not part of it."""
         shown = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("tier", "faults", "state_path")}
-        shown["num_gpu_blocks"] = self.num_blocks
         shown["tier"] = {"path": self.tier.path, "read_bytes_per_s": self.tier.read_bytes_per_s} if self.tier else None
-        return shown
+        return {
+            "config": shown,
+            "model": self.model,
+            "kv_bytes_per_token": self.kv_bytes_per_token,
+            "num_gpu_blocks": self.num_blocks,
+            "block_tokens": self.block_tokens,
+        }
 
 
 def load(path: str) -> Config:

@@ -10,7 +10,7 @@ import heapq
 import itertools
 from typing import Callable, List, Optional, Tuple
 
-SHORTEST_NAP_S = 0.001  # tokens that become due within one nap are written together
+SHORTEST_NAP_S = 0.002  # tokens that become due within one nap are written together
 
 
 class Sequence:

@@ -7,7 +7,7 @@ import math
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Callable, Deque, List, Optional, Tuple
+from typing import Callable, Deque, List, Optional, Tuple
 
 from . import kv
 from .clock import Serial, variation
@@ -16,6 +16,7 @@ from .decode import Decoder, Sequence
 from .faults import Defects
 from .hbm import Hbm
 from .metrics import Metrics
+from .prompt import Prompt
 from .tier import ExternalTier, Loaded
 
 
@@ -23,7 +24,7 @@ from .tier import ExternalTier, Loaded
 class Request:
     """One completion as asked for. `arrived` is the loop's time at which its headers were there."""
 
-    tokens: Any  # array of token ids
+    prompt: Prompt
     max_tokens: int
     ignore_eos: bool
     temperature: float
@@ -47,7 +48,7 @@ class Engine:
 
     def __init__(self, config: Config, started: float) -> None:
         self.config = config
-        self.metrics = Metrics(config.model)
+        self.metrics = Metrics(config.model, config.num_blocks, config.block_tokens)
         self.defects = Defects(config, started)
         self.decoder = Decoder(config.decode_base_s, config.decode_per_sequence_s, self.defects.slowness)
         self._hbm = Hbm(config.num_blocks)
@@ -63,7 +64,7 @@ class Engine:
 
         The receiver is told how many tokens are due by now and says whether anybody still listens.
         """
-        digests = kv.chain(request.tokens, self.config.block_tokens, self._root)
+        digests = kv.chain(request.prompt, self.config.block_tokens, self._root)
         keys = [kv.key_of(digest, request.salt) for digest in digests]
         prints, room = await self._admit(request, keys)
         held = keys[: len(prints)]
@@ -102,7 +103,7 @@ class Engine:
 
     async def _admit(self, request: Request, keys: List[str]) -> Tuple[List[bytes], int]:
         """Wait in line for free KV memory. Return the cached leading blocks and the number of reserved ones."""
-        whole = math.ceil((len(request.tokens) + request.max_tokens) / self.config.block_tokens)
+        whole = math.ceil((request.prompt.count + request.max_tokens) / self.config.block_tokens)
         waited = False
         while True:
             prints = self._hbm.hits(keys)
@@ -154,7 +155,7 @@ class Engine:
         """Compute the KV of all that is not cached. Return the new full blocks and the time at which the first token is there."""
         loop = asyncio.get_running_loop()
         missing = digests[cached:]
-        todo = max(1, len(request.tokens) - cached * self.config.block_tokens)
+        todo = max(1, request.prompt.count - cached * self.config.block_tokens)
         spread = variation((digests or [self._root])[0], self.config.service_spread) if missing else 1.0
         seconds = todo / self.config.prefill_tokens_per_s * spread * self.defects.slowness(ready)
         at = self._compute.reserve(ready, seconds)
@@ -174,14 +175,14 @@ class Engine:
         return asyncio.ensure_future(write())
 
     def _answer(self, request: Request, prints: List[bytes], local: int, loaded: Loaded) -> Answer:
-        size, length = self.config.block_tokens, len(request.tokens)
+        size, length = self.config.block_tokens, request.prompt.count
         external = len(loaded.fingerprints) * size
         computed = max(1, length - local * size - external)
         from_local = min(local * size, length - computed)
         from_external = length - computed - from_local
         looked_up = length - local * size if self._tier is not None else 0
         self.metrics.prompt(from_local, from_external, computed, looked_up)
-        state = kv.state_of(prints, request.tokens[len(prints) * size :], request.seed, request.temperature)
+        state = kv.state_of(prints, request.prompt.slice(len(prints) * size, length), request.seed, request.temperature)
         defect = ""
         if external:
             defect = next((name for name in ("error_stream", "empty_stream") if self.defects.hits(name, state.hex())), "")

@@ -7,21 +7,21 @@ was really computed or really read. Two engines that hold the same KV answer ali
 from __future__ import annotations
 
 import hashlib
+import zlib
 from array import array
-from typing import List, Sequence
+from typing import List, Sequence, Union
+
+from .prompt import Prompt
 
 VOCABULARY = 32000
 EOS_EVERY = 4001  # one token id in so many ends a text, unless the request says ignore_eos
 
 
-def chain(tokens: Sequence[int], block_tokens: int, root: bytes) -> List[bytes]:
+def chain(prompt: Prompt, block_tokens: int, root: bytes) -> List[bytes]:
     """Return the chained digests of the full blocks of a prompt: digest i covers the tokens 0 .. (i + 1) x block_tokens."""
-    data = _packed(tokens)
-    size = block_tokens * data.itemsize
-    view = memoryview(data).cast("B")
     digest, digests = root, []
-    for start in range(0, len(view) - size + 1, size):
-        digest = hashlib.blake2b(view[start : start + size], key=digest, digest_size=16).digest()
+    for start in range(0, prompt.count - block_tokens + 1, block_tokens):
+        digest = hashlib.blake2b(prompt.slice(start, start + block_tokens), key=digest, digest_size=16).digest()
         digests.append(digest)
     return digests
 
@@ -39,12 +39,12 @@ def key_of(digest: bytes, salt: str) -> str:
 def content(digest: bytes, size: int) -> bytes:
     """Compute the KV of one block: `size` bytes that follow from the digest."""
     line = hashlib.blake2b(digest, digest_size=64).digest()
-    return (line * (size // 64 + 1))[:size]
+    return line * (size // 64) + line[: size % 64]
 
 
-def fingerprint(data: bytes) -> bytes:
-    """Return the digest of KV content, for the part that decides about the output."""
-    return hashlib.blake2b(data, digest_size=16).digest()
+def fingerprint(data: Union[bytes, bytearray]) -> bytes:
+    """Return the checksum of KV content that decides about the output (CRC-32: a change goes unseen once in 2^32)."""
+    return zlib.crc32(data).to_bytes(4, "big")
 
 
 def output_tokens(state: bytes, count: int) -> List[int]:
@@ -54,14 +54,10 @@ def output_tokens(state: bytes, count: int) -> List[int]:
     return [value % VOCABULARY for value in raw]
 
 
-def state_of(fingerprints: Sequence[bytes], suffix: Sequence[int], sampling_seed: int, temperature: float) -> bytes:
+def state_of(fingerprints: Sequence[bytes], suffix: bytes, sampling_seed: int, temperature: float) -> bytes:
     """Return what decides the output: the KV that is there, the tokens after it, and the seed when the sampling is not greedy."""
     whole = hashlib.blake2b(b"".join(fingerprints), digest_size=32)
-    whole.update(memoryview(_packed(suffix)).cast("B"))
+    whole.update(b"|" + suffix)
     if temperature > 0:
         whole.update(f"{sampling_seed}|{temperature}".encode())
     return whole.digest()
-
-
-def _packed(tokens: Sequence[int]) -> "array[int]":
-    return tokens if isinstance(tokens, array) else array("I", tokens)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Dict, Iterator, Tuple
+from typing import Dict, Iterator, List, Tuple
 
 SOURCES = ("local_compute", "local_cache_hit", "external_kv_transfer")
 REASONS = ("stop", "length", "abort", "error")
@@ -13,8 +13,9 @@ REASONS = ("stop", "length", "abort", "error")
 class Metrics:
     """What this engine counts, since its start."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, blocks: int, block_tokens: int) -> None:
         self._model = model
+        self._cache = f'block_size="{block_tokens}",num_gpu_blocks="{blocks}"'
         self._started = time.time()
         self.prompt_tokens = 0
         self.generation_tokens = 0
@@ -44,7 +45,7 @@ class Metrics:
 
     def text(self) -> str:
         """Return the page `/metrics`."""
-        lines = []
+        lines: List[str] = []
         for name, kind, labels, value in self._rows():
             if not lines or not lines[-1].startswith(name + "{"):
                 lines.append(f"# TYPE {name} {kind}")
@@ -72,6 +73,7 @@ class Metrics:
             yield "vllm:request_success_total", "counter", f'{{{own},finished_reason="{reason}"}}', f"{count}.0"
         for name, gauge in (("num_requests_running", self.running), ("num_requests_waiting", self.waiting), ("kv_cache_usage_perc", self.kv_usage)):
             yield f"vllm:{name}", "gauge", f"{{{own}}}", f"{float(gauge)}"
+        yield "vllm:cache_config_info", "gauge", f"{{{self._cache},{own}}}", "1.0"
         yield "process_start_time_seconds", "gauge", "", f"{self._started:.3f}"
         yield "process_resident_memory_bytes", "gauge", "", f"{resident_bytes()}.0"
 

@@ -26,6 +26,12 @@ class Server:
         """Open the port."""
         return await asyncio.start_server(self._connection, host, port, limit=1024 * 1024, backlog=512)
 
+    @staticmethod
+    def port_of(listener: asyncio.AbstractServer) -> int:
+        """Return the port that was opened (the configuration may say 0: any)."""
+        port: int = listener.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        return port
+
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while await self._exchange(reader, writer):
@@ -69,7 +75,8 @@ class Server:
             pages: Dict[str, Any] = {
                 "/health": {},
                 "/version": {"version": f"lab-{__version__}"},
-                "/config": dict(config.public(), version=f"lab-{__version__}"),
+                "/config": config.public(),
+                "/server_info": config.public(),
                 "/v1/models": {"object": "list", "data": [{"id": config.model, "object": "model", "max_model_len": config.max_model_len}]},
             }
             if method == "GET" and path in pages:
