@@ -82,7 +82,9 @@ def _push_back(held: Claim) -> None:
         with write_session() as s:
             due = database_now(s) + timedelta(seconds=PUSH_BACK_S)
             mine = (Attempt.id == held.attempt_id, Attempt.generation == held.generation, Attempt.lease_owner == held.owner)
-            s.execute(update(Attempt).where(*mine).values(lease_owner=None, lease_until=None, next_due_at=due).execution_options(synchronize_session=False))
+            s.execute(
+                update(Attempt).where(*mine).values(lease_owner=None, lease_until=None, next_due_at=due).execution_options(synchronize_session=False)
+            )
     except OperationalError:
         log.warning("attempt %s: could not be pushed back; its lease ends by itself", held.attempt_id)
 

@@ -27,7 +27,9 @@ def bring(ctx: Ctx, folder: Path, *, complete: bool = True) -> tuple[list[Callab
     if complete and lacking:
         host, names = next(iter(lacking.items()))
         return [], words.missing_files(host, names, title_of(step))
-    return [_registering(ctx.attempt.id, step.id, f"evidence/{step.key}/{file.host}/{file.name}", store.put_file(file.path), file) for file in files], None
+    return [
+        _registering(ctx.attempt.id, step.id, f"evidence/{step.key}/{file.host}/{file.name}", store.put_file(file.path), file) for file in files
+    ], None
 
 
 def _registering(attempt_id: str, step_id: str, path: str, stored: store.Stored, file: packs.PackFile) -> Callable[[Session], None]:

@@ -31,7 +31,7 @@ class Capture:
         """Store one event. Returns False, so that the runner keeps no unredacted copy."""
         try:
             self._store(event)
-        except Exception:  # noqa: BLE001 - see the module's first line
+        except Exception:
             self.lost += 1
         return False
 
@@ -62,7 +62,14 @@ class Capture:
             self.stats = {name: data.get(name, {}) for name in ("ok", "changed", "dark", "failures", "skipped", "rescued", "ignored")}
         elif kind in _FAILED and not data.get("ignore_errors"):
             if len(self.failures) < 20:
-                self.failures.append({"host": data.get("host", ""), "task": data.get("task", ""), "unreachable": kind == "runner_on_unreachable", "message": _message(data.get("res"))})
+                self.failures.append(
+                    {
+                        "host": data.get("host", ""),
+                        "task": data.get("task", ""),
+                        "unreachable": kind == "runner_on_unreachable",
+                        "message": _message(data.get("res")),
+                    }
+                )
         elif kind == "runner_on_ok" and str(data.get("task", "")).rpartition(" : ")[2] == REPLY:
             self.replies[str(data.get("host", ""))] = _reply(data.get("res") or {})
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.orm import Session
 
+from app.accounts.actor import SYSTEM
 from app.attempts.models import Attempt, Step, Transition
 from app.audit import chain
-from app.accounts.actor import SYSTEM
 from app.engine import locks, nodes
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome
@@ -23,7 +23,9 @@ MOVING = (RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.LOST
 
 def movable() -> ColumnElement[bool]:
     """Return the condition that an attempt can move: it has not ended, or it ended in error and is to be canceled."""
-    return or_(Attempt.status.in_([str(status) for status in MOVING]), and_(Attempt.status == str(RunStatus.ERROR), Attempt.cancel_requested_at.is_not(None)))
+    return or_(
+        Attempt.status.in_([str(status) for status in MOVING]), and_(Attempt.status == str(RunStatus.ERROR), Attempt.cancel_requested_at.is_not(None))
+    )
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,9 @@ def claim(attempt_id: str, generation: int | None, *, owner: str, node: str) -> 
         if generation is not None:
             guard.append(Attempt.generation == generation)
         values = {"lease_owner": owner, "lease_until": now + timedelta(seconds=settings().lease_seconds), "node": node}
-        row = s.execute(update(Attempt).where(*guard).values(**values).returning(Attempt.generation).execution_options(synchronize_session=False)).one_or_none()
+        row = s.execute(
+            update(Attempt).where(*guard).values(**values).returning(Attempt.generation).execution_options(synchronize_session=False)
+        ).one_or_none()
         if row is None or before is None:
             return None
         if before.node not in (None, node):  # taken over from a node that fell silent: its late commands must be refused by the targets

@@ -43,7 +43,7 @@ def main(run_dir: Path, lock_fd: int) -> None:
     try:
         durable.reserve(run_dir / "result.json")
         status, rc, stats = _play(run_dir, job, capture)
-    except Exception as error:  # noqa: BLE001 - whatever it was, it is the result
+    except Exception as error:
         problem = redactor.text(f"{type(error).__name__}: {error}")
     finally:
         close_masters(Path(job["control_dir"]))
@@ -64,7 +64,14 @@ def main(run_dir: Path, lock_fd: int) -> None:
     try:
         durable.write_json(run_dir / "result.json", result)
     except OSError as error:  # fits into what was reserved
-        short = {**result, "replies": {}, "tail": [], "failures": [], "status": "failed", "problem": f"the result could not be written: {error.strerror}"}
+        short = {
+            **result,
+            "replies": {},
+            "tail": [],
+            "failures": [],
+            "status": "failed",
+            "problem": f"the result could not be written: {error.strerror}",
+        }
         durable.write_json(run_dir / "result.json", short)
     _nudge(job)
 
@@ -94,7 +101,7 @@ def _nudge(job: dict[str, Any]) -> None:
         from app.engine.hints import send
 
         send(job["broker_url"], "advance", [job["attempt"], None], queue=job["queue"])
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         print(f"no nudge: {type(error).__name__}", file=sys.stderr)  # noqa: T201 - host.log
 
 

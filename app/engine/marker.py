@@ -37,6 +37,18 @@ def start_ticks(pid: int) -> int | None:
     return int(fields[19]) if fields else None
 
 
+def parent_of(pid: int) -> int | None:
+    """Return the parent of a process."""
+    fields = _stat(pid)
+    return int(fields[1]) if fields else None
+
+
+def has_terminal(pid: int) -> bool:
+    """Tell whether a process belongs to somebody's terminal."""
+    fields = _stat(pid)
+    return bool(fields) and fields[4] != "0"
+
+
 def end_all(value: str, variable: str = VARIABLE, patience_s: float = 5.0) -> int:
     """SIGKILL every carrier, again and again until none is left. Returns how many there were; raises TimeoutError when some stay."""
     ended: set[int] = set()

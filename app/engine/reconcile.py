@@ -53,7 +53,11 @@ def troubles(result: Mapping[str, Any], expected: list[str], *, playbook: str, a
     if result.get("status") == "timeout" or (result.get("rc") != 0 or result.get("status") != "successful"):
         text = " / ".join(result.get("tail") or [])[-500:]
         last = next(iter(reversed(failures)), None)
-        return [words.task_failed(last["host"], last["task"], last["message"], playbook) if last else words.broken_run(playbook, str(result.get("status")), text)]
+        return [
+            words.task_failed(last["host"], last["task"], last["message"], playbook)
+            if last
+            else words.broken_run(playbook, str(result.get("status")), text)
+        ]
     ok: Mapping[str, int] = stats.get("ok") or {}
     if not expected or not any(ok.values()):
         return [words.no_hosts(playbook)]

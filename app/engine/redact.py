@@ -25,7 +25,9 @@ class Redactor:
     """Replaces known secret values, values under secret-looking keys, and texts that look like keys."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._known = sorted({form for value in secrets if len(value) >= 4 for form in (value, *value.splitlines()) if len(form) >= 4}, key=len, reverse=True)
+        self._known = sorted(
+            {form for value in secrets if len(value) >= 4 for form in (value, *value.splitlines()) if len(form) >= 4}, key=len, reverse=True
+        )
 
     def text(self, value: str) -> str:
         """Return a text without secrets."""

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Sample
-from app.engine.rows import insert_new
 from app.engine import durable
+from app.engine.rows import insert_new
 
 LIVE_FIELDS_MAX = 8192  # bytes of one line; longer ones are cut to their scalars
 

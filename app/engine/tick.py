@@ -50,7 +50,13 @@ def _due(now: datetime) -> list[ColumnElement[bool]]:
 def _take_due(s: Session) -> list[tuple[str, int, str]]:
     """Stamp the due rows and return id, generation and the node whose queue is to be used."""
     now = database_now(s)
-    rows = s.execute(update(Attempt).where(*_due(now)).values(last_enqueued_at=now).returning(Attempt.id, Attempt.generation, Attempt.node).execution_options(synchronize_session=False)).all()
+    rows = s.execute(
+        update(Attempt)
+        .where(*_due(now))
+        .values(last_enqueued_at=now)
+        .returning(Attempt.id, Attempt.generation, Attempt.node)
+        .execution_options(synchronize_session=False)
+    ).all()
     if not rows:
         return []
     silent = set(stale(s, now))

@@ -16,7 +16,9 @@ app.set_current()
 app.conf.update(
     imports=["app.worker.tasks"],
     task_default_queue=TICK,
-    beat_schedule={"tick": {"task": "tick", "schedule": settings().tick_seconds, "options": {"queue": TICK, "expires": max(5.0, 2 * settings().tick_seconds)}}},
+    beat_schedule={
+        "tick": {"task": "tick", "schedule": settings().tick_seconds, "options": {"queue": TICK, "expires": max(5.0, 2 * settings().tick_seconds)}}
+    },
     beat_max_loop_interval=1,
 )
 

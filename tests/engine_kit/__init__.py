@@ -41,23 +41,53 @@ def make_attempt(*specs: StepSpec, hosts: dict[str, Any] | None = None, code: st
         engagement = s.scalar(select(Engagement).where(Engagement.code == code)) if code else None
         if engagement is None:
             engagement = Engagement(
-                code=code or f"E{new_id()[-8:]}", customer="客户", vendor="厂商", site="-", contract="-", people={}, order={}, packing_list=[],
-                targets={"simulated": True, "hosts": hosts or LOCAL}, source_yaml="", state="active", created_by="-", created_at=now(),
+                code=code or f"E{new_id()[-8:]}",
+                customer="客户",
+                vendor="厂商",
+                site="-",
+                contract="-",
+                people={},
+                order={},
+                packing_list=[],
+                targets={"simulated": True, "hosts": hosts or LOCAL},
+                source_yaml="",
+                state="active",
+                created_by="-",
+                created_at=now(),
             )
             s.add(engagement)
             s.flush()
         number = len(list(s.scalars(select(Attempt.id).where(Attempt.engagement_id == engagement.id)))) + 1
-        plan = PlanRevision(engagement_id=engagement.id, revision=number, canonical='{"rig":{"time_scale":"1"}}', hash="sha256:x", created_by="-", created_at=now())
+        plan = PlanRevision(
+            engagement_id=engagement.id, revision=number, canonical='{"rig":{"time_scale":"1"}}', hash="sha256:x", created_by="-", created_at=now()
+        )
         s.add(plan)
         s.flush()
         attempt = Attempt(
-            engagement_id=engagement.id, gate="G2", number=number, plan_id=plan.id, plan_hash="sha256:x", seed=1, started_by="-", created_at=now(), next_due_at=now() if due else None
+            engagement_id=engagement.id,
+            gate="G2",
+            number=number,
+            plan_id=plan.id,
+            plan_hash="sha256:x",
+            seed=1,
+            started_by="-",
+            created_at=now(),
+            next_due_at=now() if due else None,
         )
         s.add(attempt)
         s.flush()
         for position, spec in enumerate(specs):
             data = asdict(spec)
-            s.add(Step(attempt_id=attempt.id, position=position, key=spec.key, kind=str(spec.kind), title=spec.title.json(), spec={**data, "title": spec.title.json()}))
+            s.add(
+                Step(
+                    attempt_id=attempt.id,
+                    position=position,
+                    key=spec.key,
+                    kind=str(spec.kind),
+                    title=spec.title.json(),
+                    spec={**data, "title": spec.title.json()},
+                )
+            )
         return attempt.id
 
 

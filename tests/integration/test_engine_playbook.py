@@ -29,7 +29,10 @@ def test_it_runs_a_playbook_and_stores_every_event_that_the_runner_counted() -> 
     result = runs.look(folder).result
     with read_session() as s:
         stored = s.scalar(select(func.count()).select_from(StepEvent).where(StepEvent.step_id == step.id))
-        path = [(t.from_status, t.event, t.to_status) for t in s.scalars(select(Transition).where(Transition.attempt_id == attempt_id).order_by(Transition.generation))]
+        path = [
+            (t.from_status, t.event, t.to_status)
+            for t in s.scalars(select(Transition).where(Transition.attempt_id == attempt_id).order_by(Transition.generation))
+        ]
         assert chain.verify(s).ok
     assert stored == result["events"] > 5
     assert path == [("queued", "start", "running"), ("running", "finish", "finished")]

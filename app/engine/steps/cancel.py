@@ -59,4 +59,12 @@ def _canceled(ctx: Ctx, trouble: Trouble | None, partial: Outcome | None = None)
 
     reason = " ".join(part for part in (ctx.attempt.cancel_reason, trouble.text.en if trouble else "") if part)
     writes = [*(partial.writes if partial else []), write]
-    return Outcome(due_s=None, event=Event.CANCEL, reason=reason, trouble=trouble, attempt={} if trouble else {"problem": None}, step={"status": "canceled"} if ctx.step else {}, writes=writes)
+    return Outcome(
+        due_s=None,
+        event=Event.CANCEL,
+        reason=reason,
+        trouble=trouble,
+        attempt={} if trouble else {"problem": None},
+        step={"status": "canceled"} if ctx.step else {},
+        writes=writes,
+    )

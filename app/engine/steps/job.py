@@ -23,7 +23,15 @@ def move(ctx: Ctx) -> Outcome:
     if step.status in ("pending", "failed"):
         if (busy := hold(ctx)) is not None:
             return busy
-        return drive.begin(ctx, _order(ctx, START), try_no=step.try_no + 1, problem=None, job_id=_job_id(ctx), started_at=step.started_at or ctx.now, finished_at=None)
+        return drive.begin(
+            ctx,
+            _order(ctx, START),
+            try_no=step.try_no + 1,
+            problem=None,
+            job_id=_job_id(ctx),
+            started_at=step.started_at or ctx.now,
+            finished_at=None,
+        )
     if step.status == "running":
         return _wait_or_ask(ctx)
     phase = str((step.result or {}).get("phase"))
@@ -40,7 +48,9 @@ def _job_id(ctx: Ctx) -> str:
 def _order(ctx: Ctx, phase: str) -> drive.Order:
     step = ctx.current
     job = {"id": _job_id(ctx), "offsets": step.offsets or {}}
-    playbook, status = {START: (step.spec["playbook"], "starting"), POLL: ("job_poll.yml", "polling"), COLLECT: ("job_collect.yml", "collecting")}[phase]
+    playbook, status = {START: (step.spec["playbook"], "starting"), POLL: ("job_poll.yml", "polling"), COLLECT: ("job_collect.yml", "collecting")}[
+        phase
+    ]
     return drive.Order(phase, playbook, status, int(step.spec.get("timeout_s") or 600) if phase == START else 600, job)
 
 
@@ -81,7 +91,9 @@ def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
 
 def _later(ctx: Ctx, memo: dict[str, Any], seconds: float) -> Outcome:
     """Leave the job alone for so long. The time is kept in the row, since a nudge may come earlier."""
-    return Outcome(due_s=seconds, step={"status": "running", "result": {**memo, "run": None, "ask_at": (ctx.now + timedelta(seconds=seconds)).isoformat()}})
+    return Outcome(
+        due_s=seconds, step={"status": "running", "result": {**memo, "run": None, "ask_at": (ctx.now + timedelta(seconds=seconds)).isoformat()}}
+    )
 
 
 def _wait_or_ask(ctx: Ctx) -> Outcome:

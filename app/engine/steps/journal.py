@@ -86,7 +86,7 @@ def ended_well(reply: Mapping[str, Any], staging: Path, host: str) -> bool:
     if not isinstance(end, Mapping):
         found = [*(staging / host).glob("*.d/exit.json"), *(staging / host).glob("exit.json")]
         end = durable.read_json(found[0]) if found else None
-    return isinstance(end, Mapping) and end.get("outcome") == "done" or end is None  # without either the pack must be complete
+    return (isinstance(end, Mapping) and end.get("outcome") == "done") or end is None  # without either the pack must be complete
 
 
 def broken_off(ctx: Ctx, memo: dict[str, Any], offsets: dict[str, Any]) -> Outcome:
@@ -94,7 +94,10 @@ def broken_off(ctx: Ctx, memo: dict[str, Any], offsets: dict[str, Any]) -> Outco
     judge = next((step.position for step in ctx.steps if step.kind == StepKind.JUDGE and step.position > ctx.current.position), len(ctx.steps))
     skipped = [step.id for step in ctx.steps if ctx.current.position < step.position < judge]
     why = Text("Not done: {step} broke off.", "未执行：「{step}」中断。").fill(step=Text.parse(ctx.current.title))
-    note = {"code": "broke_off", **Text("The job broke off; its evidence was kept and goes to the judgement.", "作业中断；已保留其证据并提交判定。").json()}
+    note = {
+        "code": "broke_off",
+        **Text("The job broke off; its evidence was kept and goes to the judgement.", "作业中断；已保留其证据并提交判定。").json(),
+    }
 
     def skip(s: Session) -> None:
         for step_id in skipped:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from app.engine import words
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome, done, failed
-from app.engine import words
 from app.kit.db import write_session
 from app.kit.errors import QuadgateError
 

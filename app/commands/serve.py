@@ -1,0 +1,24 @@
+"""`quadgate serve`: the web server alone, in the foreground."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("serve", help="Run the web server alone, in the foreground.")(serve)
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on; the default is QUADGATE_WEB_HOST.")] = "",
+    port: Annotated[int, typer.Option(help="Port to listen on; the default is QUADGATE_WEB_PORT.")] = 0,
+) -> None:
+    """Serve until a signal comes."""
+    import uvicorn
+
+    from app.settings import settings
+
+    uvicorn.run("app.main:app", host=host or settings().web_host, port=port or settings().web_port, server_header=False)

@@ -1,0 +1,22 @@
+"""`quadgate worker`: the Celery worker of this node, in the foreground; scale-out is more of them."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("worker", help="Run the worker of this node (QUADGATE_NODE) in the foreground.")(worker)
+
+
+def worker() -> None:
+    """Become the worker."""
+    from app.settings import ROOT, settings
+    from app.up.supervisor import worker_argv
+
+    argv = worker_argv(settings().node)
+    os.chdir(ROOT)
+    os.execv(argv[0], argv)  # noqa: S606 - our own interpreter

@@ -1,0 +1,32 @@
+"""What the end of the service means for attempts: those that run are canceled, those that wait for a person or a start go on waiting."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from app.accounts.actor import SYSTEM
+from app.attempts.models import Attempt
+from app.audit import chain
+from app.kit.db import database_now, read_session, write_session
+from gates.transitions import RunStatus
+
+ACTIVE = (str(RunStatus.RUNNING), str(RunStatus.LOST_CONTACT))
+
+
+def cancel_running(reason: str) -> list[str]:
+    """Ask all running attempts to cancel. Returns their ids; the engine does the rest."""
+    with write_session() as s:
+        attempts = list(
+            s.scalars(select(Attempt).where(Attempt.status.in_(ACTIVE), Attempt.cancel_requested_at.is_(None), Attempt.verdict.is_(None)))
+        )
+        now = database_now(s)
+        for attempt in attempts:
+            attempt.cancel_requested_at, attempt.cancel_reason, attempt.next_due_at, attempt.last_enqueued_at = now, reason, now, None
+            chain.record(s, actor=SYSTEM, action="attempt.cancel_requested", object_kind="attempt", object_id=attempt.id, data={"reason": reason})
+    return active()
+
+
+def active() -> list[str]:
+    """Return the attempts that run."""
+    with read_session() as s:
+        return list(s.scalars(select(Attempt.id).where(Attempt.status.in_(ACTIVE))))

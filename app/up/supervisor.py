@@ -1,0 +1,243 @@
+"""Starting, watching and stopping the parts of the service on one machine. The same parts as in production; only the URLs differ."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.engine import marker, nodes, shutdown
+from app.engine.runs import HOST_PROGRAM
+from app.kit.db import read_session
+from app.kit.errors import QuadgateError, Refused
+from app.kit.i18n import N_
+from app.kit.migrate import upgrade
+from app.settings import ROOT, settings
+from app.up import broker, leftovers
+from app.up.part import Part, kill
+
+log = logging.getLogger("quadgate.up")
+WORKERS = 2
+START_S, CANCEL_S, CANARY_LATE_S = 60.0, 60.0, 90.0
+STOPPED = "The service was stopped."
+
+
+@dataclass(frozen=True)
+class Health:
+    """`ok` means that work gets done: a canary task came back lately. Living processes alone prove nothing."""
+
+    ok: bool
+    canary_age_s: float | None
+    parts: dict[str, bool]
+
+
+class Supervisor:
+    """One supervisor a state directory. `start`, then `stop` in any case; usable in the process of a caller."""
+
+    def __init__(self) -> None:
+        self._settings = settings()
+        self._state: Path = self._settings.state_dir
+        self._parts: dict[str, Part] = {}
+        self._lock_fd: int | None = None
+        self._guard = threading.RLock()  # the watch and a caller never touch the parts at once
+        self._over = threading.Event()
+        self._watcher: threading.Thread | None = None
+        self._began = 0.0
+
+    def start(self, *, web: bool = True, wait: bool = True) -> None:
+        """Start everything and, with `wait`, return when a canary came back. Raises Refused when another supervisor has this state directory."""
+        self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock()
+        try:
+            leftovers.end_recorded(self._record)
+            marker.end_all(str(self._state), leftovers.SUPERVISED)
+            upgrade()
+            self._began = time.monotonic()
+            self._start_broker()
+            self._start("worker", worker_argv(self._settings.node))
+            self._start("beat", [sys.executable, "-m", "celery", "-A", "app.worker.app", "beat", "-s", str(self._state / "beat"), *_BEAT])
+            if web:
+                where = ["--host", self._settings.web_host, "--port", str(self._settings.web_port)]
+                self._start(
+                    "web", [sys.executable, "-m", "uvicorn", "app.main:app", *where, "--no-server-header", "--timeout-graceful-shutdown", "3"]
+                )
+            self._watcher = threading.Thread(target=self._watch, name="supervisor", daemon=True)
+            self._watcher.start()
+            if wait:
+                self._wait_until_healthy()
+        except BaseException:
+            self.stop(cancel=False)
+            raise
+
+    def stop(self, *, cancel: bool = True) -> None:
+        """Cancel what runs, end hosts and local probes, then worker, beat, web, broker. Nothing is left running."""
+        if self._lock_fd is None:
+            return
+        try:
+            if cancel:
+                self._cancel()
+        except Exception:
+            log.exception("running attempts could not be canceled; their processes are ended all the same")
+        self._over.set()
+        if self._watcher is not None:
+            self._watcher.join(10)
+        with self._guard:
+            kill(self.host_pids())
+            leftovers.end(leftovers.local_lab(self._state))
+            for name, patience in (("worker", 25.0), ("beat", 5.0), ("web", 8.0), ("broker", 10.0)):
+                if name in self._parts:
+                    self._parts[name].stop(patience)
+            marker.end_all(str(self._state), leftovers.SUPERVISED)
+            leftovers.end(leftovers.local_lab(self._state))
+            self._parts.clear()
+            self._record.unlink(missing_ok=True)
+            os.close(self._lock_fd)
+            self._lock_fd = None
+
+    def pids(self) -> dict[str, int]:
+        """Return the process ids of the living parts."""
+        with self._guard:
+            return {name: part.pid for name, part in self._parts.items() if part.pid is not None}
+
+    def restarts(self) -> dict[str, int]:
+        """Return how often each part was started again."""
+        return {name: part.restarts for name, part in self._parts.items()}
+
+    def kill_worker(self) -> list[int]:
+        """SIGKILL the worker and its children, as a crash would; it is started again. Returns their ids."""
+        with self._guard:
+            return self._parts["worker"].kill_family()
+
+    def host_pids(self) -> list[int]:
+        """Return the ids of the living playbook hosts of this service."""
+        wanted = os.fsencode(HOST_PROGRAM)
+        found = []
+        for pid in marker.carriers(str(self._state), leftovers.SUPERVISED):
+            try:
+                if wanted in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                    found.append(pid)
+            except OSError:
+                continue
+        return found
+
+    def kill_hosts(self) -> list[int]:
+        """SIGKILL the playbook hosts, and only them: what they started lives on, as it would after a crash. Returns their ids."""
+        pids = self.host_pids()
+        kill(pids)
+        return pids
+
+    def health(self) -> Health:
+        """Return whether work gets done."""
+        with read_session() as s:
+            age = nodes.canary_age_s(s)
+        ours = age is not None and age < time.monotonic() - self._began  # not one of an earlier service
+        parts = {name: part.alive() for name, part in self._parts.items()}
+        return Health(bool(ours and age is not None and age < CANARY_LATE_S and all(parts.values())), age, parts)
+
+    @property
+    def _record(self) -> Path:
+        return self._state / "supervisor.json"
+
+    def _lock(self) -> None:
+        fd = os.open(self._state / "supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            raise Refused(
+                "already_up",
+                N_("Quadgate is already running with the state directory {path}. Stop it first, or set QUADGATE_STATE_DIR."),
+                path=str(self._state),
+            ) from None
+        self._lock_fd = fd
+        self._over.clear()
+
+    def _start_broker(self) -> None:
+        ours = f"redis+socket://{self._state / 'broker' / 'redis.sock'}"
+        sock = broker.socket_path(self._state)
+        url = f"redis+socket://{sock}"
+        if self._settings.broker_url not in (ours, url):
+            return  # a broker of its own, which somebody else looks after
+        self._settings.broker_url = url
+        self._start("broker", broker.argv(broker.server_program(), sock, self._state / "broker"))
+        deadline = time.monotonic() + START_S
+        while not broker.answers(sock):
+            if time.monotonic() > deadline or not self._parts["broker"].alive():
+                raise self._failed("broker")
+            time.sleep(0.02)
+
+    def _start(self, name: str, argv: list[str]) -> None:
+        environment = {
+            **os.environ,
+            leftovers.SUPERVISED: str(self._state),
+            "QUADGATE_STATE_DIR": str(self._state),
+            "QUADGATE_BROKER_URL": self._settings.broker_url,
+            "PYTHONUNBUFFERED": "1",
+        }
+        part = Part(name, argv, environment=environment, cwd=ROOT, log=self._state / "log" / f"{name}.log")
+        with self._guard:
+            part.start()
+            self._parts[name] = part
+            leftovers.write_down(self._record, self.pids())
+
+    def _watch(self) -> None:
+        """Start parts again that ended, and a worker that lives and does nothing."""
+        while not self._over.wait(0.3):
+            with self._guard:
+                if any([part.look_after() for part in self._parts.values()]):
+                    log.warning("a part ended and was started again: %s", self.restarts())
+                    leftovers.write_down(self._record, self.pids())
+                if self._deaf():
+                    log.warning("no canary came back for %s s: the worker is started again", CANARY_LATE_S)
+                    self._parts["worker"].stop(5)
+
+    def _deaf(self) -> bool:
+        worker = self._parts.get("worker")
+        if worker is None or not worker.alive() or worker.lived_s() < CANARY_LATE_S:
+            return False
+        with read_session() as s:
+            age = nodes.canary_age_s(s)
+        return age is None or age > CANARY_LATE_S
+
+    def _wait_until_healthy(self) -> None:
+        deadline = time.monotonic() + START_S
+        while not self.health().ok:
+            if time.monotonic() > deadline:
+                dead = next((name for name, part in self._parts.items() if not part.alive()), "worker")
+                raise self._failed(dead)
+            time.sleep(0.1)
+
+    def _failed(self, name: str) -> QuadgateError:
+        return QuadgateError(
+            "part_failed",
+            N_("The {part} did not come up within {seconds} s. Its log {path} ends with:\n{tail}"),
+            part=name,
+            seconds=round(START_S),
+            path=str(self._state / "log" / f"{name}.log"),
+            tail=self._parts[name].tail(),
+        )
+
+    def _cancel(self) -> None:
+        """Let the engine cancel what runs, while the worker still lives."""
+        if "worker" not in self._parts or not shutdown.cancel_running(STOPPED):
+            return
+        deadline = time.monotonic() + CANCEL_S
+        while (left := shutdown.active()) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        if left:
+            log.warning("not canceled within %s s: %s; the next start goes on with it", CANCEL_S, ", ".join(left))
+
+
+_BEAT = ["--scheduler", "celery.beat:Scheduler", "--pidfile=", "--loglevel", "WARNING"]  # no schedule file: there is one static entry
+
+
+def worker_argv(node: str) -> list[str]:
+    """Return the command of the worker of a node."""
+    queues = f"tick,steps@{node},reports"
+    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING"]
+    return [sys.executable, "-m", "celery", "-A", "app.worker.app", "worker", "-Q", queues, "-c", str(WORKERS), "-n", f"quadgate@{node}", *quiet]
