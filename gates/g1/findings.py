@@ -1,0 +1,120 @@
+"""From findings about single subjects to one check: any breach fails, else anything unknown is inconclusive, else it passes.
+
+Nothing to judge is inconclusive, never a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from gates.model import CheckResult, Limit, Problem, Severity, Verdict
+from gates.text import Text
+
+SHOWN = 8  # subjects named in one reason; the evidence holds all
+
+
+class State(Enum):
+    """How one subject stands."""
+
+    GOOD = "good"
+    BAD = "bad"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is known about one subject (a serial number, a host, an order line) for one question."""
+
+    state: State
+    text: Text  # a clause that names the subject: "QF26K0A00104 is missing"
+    evidence: tuple[str, ...] = ()
+    value: Decimal | None = None
+
+
+def good(en: str, zh: str, *evidence: str, value: Decimal | None = None, **words: Any) -> Finding:
+    """Return a finding without a breach."""
+    return Finding(State.GOOD, Text(en, zh).fill(**words), tuple(evidence), value)
+
+
+def bad(en: str, zh: str, *evidence: str, value: Decimal | None = None, **words: Any) -> Finding:
+    """Return a breach."""
+    return Finding(State.BAD, Text(en, zh).fill(**words), tuple(evidence), value)
+
+
+def unknown(en: str, zh: str, *evidence: str, **words: Any) -> Finding:
+    """Return a finding of something that is missing, unreadable or doubtful."""
+    return Finding(State.UNKNOWN, Text(en, zh).fill(**words), tuple(evidence))
+
+
+def doubtful(subject: str, problems: Sequence[Problem], *evidence: str) -> Finding:
+    """Return the finding of evidence that has problems, with the first of them in words."""
+    why = problems[0].message if problems else Text("nothing was found", "未找到")
+    return unknown("{subject}: {why}", "{subject}：{why}", *evidence, subject=subject, why=why)
+
+
+def conclude(
+    check: str,
+    title: Text,
+    findings: Iterable[Finding],
+    *,
+    passed: Text,
+    source: str = "",
+    quantity: str = "",
+    unit: str = "1",
+    value: Decimal | str | None = None,
+    limit: Limit | None = None,
+    margin: Decimal | None = None,
+    severity: Severity = Severity.BLOCKING,
+    host: str | None = None,
+) -> CheckResult:
+    """Return the check for all findings of one question."""
+    all_of = list(findings)
+    breaches = [f for f in all_of if f.state is State.BAD]
+    gaps = [f for f in all_of if f.state is State.UNKNOWN]
+    if breaches:
+        verdict, reason = Verdict.FAIL, listed(breaches)
+    elif gaps:
+        verdict, reason = Verdict.INCONCLUSIVE, listed(gaps)
+    elif not all_of:
+        verdict, reason = Verdict.INCONCLUSIVE, Text("There was nothing to judge.", "没有可供判定的对象。")
+    else:
+        verdict, reason = Verdict.PASS, passed.fill(n=len(all_of))
+    return CheckResult(
+        id=check,
+        title=title,
+        verdict=verdict,
+        reason=reason,
+        severity=severity,
+        quantity=quantity,
+        unit=unit,
+        value=value,
+        limit=limit or Limit("none"),
+        margin=margin,
+        host=host,
+        source=source,
+        evidence=tuple(sorted({path for f in (breaches or gaps or all_of) for path in f.evidence})),
+    )
+
+
+def listed(findings: Sequence[Finding]) -> Text:
+    """Return the clauses of several findings as one sentence, each clause once."""
+    clauses = list(dict.fromkeys(f.text for f in findings))
+    en = "; ".join(_stripped(c.en, ".") for c in clauses[:SHOWN])
+    zh = "；".join(_stripped(c.zh, "。") for c in clauses[:SHOWN])
+    more = len(clauses) - SHOWN
+    if more > 0:
+        return Text(f"{en}; and {more} more.", f"{zh}；另有 {more} 项。")
+    return Text(f"{en}.", f"{zh}。")
+
+
+def _stripped(text: str, end: str) -> str:
+    return text.rstrip().removesuffix(end)
+
+
+def left_out(check: str, title: Text, reason: Text) -> dict[str, Any]:
+    """Return an entry of what was not tested, with its reason."""
+    return {"check": check, "title": title.json(), "reason": reason.json()}

@@ -1,0 +1,184 @@
+"""Are the drives new and healthy? The SMART log by two tools, which must agree, against the plan's limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
+from gates.g1.inventory import Inventory, Item
+from gates.g1.order import Packed
+from gates.g1.pack import Answer, HostPack
+from gates.model import CheckResult, Limit
+from gates.text import Text
+
+if TYPE_CHECKING:
+    from gates.plan import Plan
+
+TOOLS = ("nvme-smart-log", "smartctl")
+# How far two readings of one drive, seconds apart, may differ for physical reasons. A kelvin read as a degree differs by 273.
+APART = {"health.temperature": Decimal(10), "health.power_on_hours": Decimal(1)}
+SAME = ("health.critical_warning", "health.media_errors", "health.percentage_used", "health.available_spare")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One limit of the plan on one health figure."""
+
+    key: str
+    quantity: str
+    title: Text
+    unit: str
+    op: str
+    limit: Decimal
+    source: str
+
+
+def rules_of(plan: Plan) -> tuple[Rule, ...]:
+    """Return the plan's limits in the units that the tools report: hours, percent, counts."""
+    drive = plan.g1.drive
+    hours = drive.power_on_hours_max.base / 3600
+    spare = drive.available_spare_min.base
+    used = drive.percentage_used_max.base
+    return (
+        Rule(
+            "critical_warning",
+            "health.critical_warning",
+            Text("Critical warnings of the drives", "硬盘严重告警"),
+            "1",
+            "<=",
+            Decimal(drive.critical_warning_max),
+            "g1.drive.critical_warning_max",
+        ),
+        Rule(
+            "media_errors",
+            "health.media_errors",
+            Text("Media errors of the drives", "硬盘介质错误"),
+            "1",
+            "<=",
+            Decimal(drive.media_errors_max),
+            "g1.drive.media_errors_max",
+        ),
+        Rule(
+            "power_on_hours",
+            "health.power_on_hours",
+            Text("Power-on hours of the drives", "硬盘通电时间"),
+            "h",
+            "<=",
+            hours,
+            "g1.drive.power_on_hours_max",
+        ),
+        Rule(
+            "percentage_used",
+            "health.percentage_used",
+            Text("Endurance used by the drives", "硬盘寿命已用比例"),
+            "%",
+            "<=",
+            used,
+            "g1.drive.percentage_used_max",
+        ),
+        Rule(
+            "available_spare",
+            "health.available_spare",
+            Text("Available spare of the drives", "硬盘可用备用空间"),
+            "%",
+            ">=",
+            spare,
+            "g1.drive.available_spare_min",
+        ),
+    )
+
+
+def health_checks(plan: Plan, packed: tuple[Packed, ...], inventory: Inventory, packs: dict[str, HostPack]) -> Iterator[CheckResult]:
+    """Return one check for each limit over all delivered drives, and one for the agreement of the two tools."""
+    for rule in rules_of(plan):
+        findings = [_limit_finding(rule, item, inventory, packs) for item in packed]
+        values = [f.value for f in findings if f.value is not None]
+        worst = (max(values) if rule.op == "<=" else min(values)) if values else None
+        yield conclude(
+            f"g1.drive.{rule.key}",
+            rule.title,
+            findings,
+            passed=Text("All {n} drives keep the limit by both tools.", "两种工具读数均显示全部 {n} 块硬盘符合限值。"),
+            source=rule.source,
+            quantity=rule.key,
+            unit=rule.unit,
+            value=worst,
+            limit=Limit("<=", high=rule.limit) if rule.op == "<=" else Limit(">=", low=rule.limit),
+            margin=None if worst is None else (rule.limit - worst if rule.op == "<=" else worst - rule.limit),
+        )
+    yield conclude(
+        "g1.drive.agreement",
+        Text("Two tools tell the same of each drive", "两种工具对每块硬盘的读数一致"),
+        [_agreement(item, inventory, packs) for item in packed],
+        passed=Text("nvme-cli and smartctl agree on all {n} drives.", "nvme-cli 与 smartctl 对全部 {n} 块硬盘的读数一致。"),
+        source="g1.drive",
+    )
+
+
+def _answers(item: Packed, inventory: Inventory, packs: dict[str, HostPack]) -> tuple[Item, list[Answer]] | Finding:
+    """Return the part and both tools' answers, or why there are none."""
+    seen = inventory.find("drive", item.serial)
+    if seen is None:
+        return unknown("{s} was not seen", "未见到 {s}", s=item.serial)
+    answers = [packs[seen.host].answer(f"{tool}.{seen.name}") for tool in TOOLS]
+    for answer in answers:
+        if answer.problems:
+            return doubtful(item.serial, answer.problems, answer.path)
+    return seen, answers
+
+
+def _limit_finding(rule: Rule, item: Packed, inventory: Inventory, packs: dict[str, HostPack]) -> Finding:
+    found = _answers(item, inventory, packs)
+    if isinstance(found, Finding):
+        return found
+    paths = [answer.path for answer in found[1]]
+    values = [o.value for answer in found[1] if (o := answer.one(rule.quantity)) and isinstance(o.value, Decimal) and o.unit == rule.unit]
+    if len(values) != len(TOOLS):
+        return unknown("{s}: {key} is not reported by both tools", "{s}：{key} 未被两种工具同时报告", *paths, s=item.serial, key=rule.key)
+    worst = max(values) if rule.op == "<=" else min(values)
+    words: dict[str, Any] = {
+        "s": item.serial,
+        "key": rule.key,
+        "v": f"{worst:f}",
+        "unit": "" if rule.unit == "1" else f" {rule.unit}",
+        "op": rule.op,
+        "limit": f"{rule.limit:f}",
+    }
+    met = worst <= rule.limit if rule.op == "<=" else worst >= rule.limit
+    if met:
+        return good("{s}: {v}{unit}", "{s}：{v}{unit}", *paths, value=worst, **words)
+    return bad("{s}: {key} is {v}{unit}, limit {op} {limit}{unit}", "{s}：{key} 为 {v}{unit}，限值 {op} {limit}{unit}", *paths, value=worst, **words)
+
+
+def _agreement(item: Packed, inventory: Inventory, packs: dict[str, HostPack]) -> Finding:
+    found = _answers(item, inventory, packs)
+    if isinstance(found, Finding):
+        return found
+    seen, (first, second) = found
+    paths = (first.path, second.path)
+    identity = packs[seen.host].answer(f"nvme-id-ctrl.{seen.name}")
+    if identity.problems:
+        return doubtful(item.serial, identity.problems, identity.path)
+    for answer in (identity, second):
+        for quantity, mine in (("drive.serial", item.serial), ("drive.firmware", seen.firmware)):
+            told = answer.one(quantity)
+            if told is None or told.value != mine:
+                shown = told.value if told else "-"
+                words = "{s}: {name} reports {what} {v}, nvme list {mine}", "{s}：{name} 报告 {what} 为 {v}，nvme list 为 {mine}"
+                return bad(*words, answer.path, s=item.serial, name=answer.name, what=quantity, v=shown, mine=mine)
+    for quantity in (*SAME, *APART):
+        one, two = first.one(quantity), second.one(quantity)
+        if one is None or two is None or not isinstance(one.value, Decimal) or not isinstance(two.value, Decimal) or one.unit != two.unit:
+            return unknown(
+                "{s}: {what} is not told by both tools in one unit", "{s}：两种工具未以同一单位报告 {what}", *paths, s=item.serial, what=quantity
+            )
+        if abs(one.value - two.value) > APART.get(quantity, Decimal(0)):
+            words = "{s}: the tools disagree on {what} ({a} and {b})", "{s}：两种工具的 {what} 不一致（{a} 与 {b}）"
+            return unknown(*words, *paths, s=item.serial, what=quantity, a=f"{one.value:f}", b=f"{two.value:f}")
+    passed = second.one("health.passed")
+    if passed is None or passed.value != 1:
+        return bad("{s}: the drive's own overall verdict is not passed", "{s}：硬盘自检总评未通过", second.path, s=item.serial)
+    return good("{s} agrees", "{s} 一致", *paths, s=item.serial)

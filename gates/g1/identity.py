@@ -1,0 +1,202 @@
+"""Is it what was ordered? Order against packing list against what the machines say, by serial number and both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gates.g1.findings import Finding, State, bad, conclude, good, left_out, unknown
+from gates.g1.inventory import Inventory, Item
+from gates.g1.order import COUNTED, PASSIVE, READABLE, Line, Order, Packed, same_model
+from gates.model import CheckResult, Limit
+from gates.text import Text
+
+KINDS = {
+    "array": Text("arrays", "阵列"),
+    "drive": Text("drives", "硬盘"),
+    "nic": Text("network adapters", "网卡"),
+    "gpu": Text("GPUs", "GPU"),
+}
+INPUTS = "evidence/inputs.json"
+
+
+def kind_name(kind: str) -> Text:
+    """Return the plural of a kind for people."""
+    return KINDS.get(kind, Text(kind, kind))
+
+
+def order_check(order: Order) -> CheckResult:
+    """Compare order and packing list: model, quantity, and firmware where the packing list states it."""
+
+    def findings() -> Iterator[Finding]:
+        for problem in order.problems:
+            yield Finding(State.UNKNOWN, problem, (INPUTS,))
+        for line in order.lines:
+            if line.kind not in COUNTED or order.of(line.kind):
+                yield _line_finding(line, order)
+        for item in order.packed:
+            line_of = order.line_of(item)
+            if line_of is None:
+                yield bad("{model} ({s}) is packed but was not ordered", "{model}（{s}）在装箱单中但未订购", INPUTS, model=item.model, s=item.serial)
+            elif item.firmware and line_of.firmware and item.firmware not in line_of.firmware:
+                words = "the packing list states firmware {fw} for {s}, which the order does not allow", "装箱单中 {s} 的固件 {fw} 不在订单允许范围内"
+                yield bad(*words, INPUTS, fw=item.firmware, s=item.serial)
+
+    total = sum(line.quantity for line in order.lines if line.kind not in COUNTED or order.of(line.kind))
+    return conclude(
+        "g1.order",
+        Text("Packing list fulfils the order", "装箱单与订单一致"),
+        findings(),
+        passed=Text("Every ordered model is packed in the ordered quantity ({total} items).", "所有订购型号均按订购数量装箱（共 {total} 件）。").fill(
+            total=total
+        ),
+        source="g1.order",
+        quantity="packed items",
+        value=str(len(order.packed)),
+        limit=Limit("==", str(total), str(total)),
+    )
+
+
+def _line_finding(line: Line, order: Order) -> Finding:
+    count = sum(1 for item in order.of(line.kind) if same_model(line.model, item.model))
+    words: dict[str, Any] = {"model": line.model, "want": line.quantity, "have": count}
+    if count == line.quantity:
+        return good("{model}: {have} packed", "{model}：装箱 {have} 件", INPUTS, **words)
+    return bad("{model}: {want} ordered, {have} packed", "{model}：订购 {want} 件，装箱 {have} 件", INPUTS, **words)
+
+
+def serial_checks(order: Order, inventory: Inventory) -> Iterator[CheckResult]:
+    """Compare the serial numbers of each kind as sets, both ways: what is missing, and what is there and was not delivered."""
+    for kind in order.kinds():
+        packed = order.of(kind)
+        if kind in PASSIVE or not packed:
+            continue
+        yield conclude(
+            f"g1.serials.{kind}",
+            Text("Serial numbers of the {kind}", "{kind}序列号").fill(kind=kind_name(kind)),
+            _serial_findings(kind, packed, order, inventory),
+            passed=Text("All {n} delivered serial numbers were found, and no other.", "装箱单上的 {n} 个序列号全部找到，且无多余。"),
+            source="g1.order",
+            quantity="serial numbers found",
+            value=str(sum(1 for item in packed if any(i.serial == item.serial for i in inventory.of(kind)))),
+            limit=Limit("set", str(len(packed)), str(len(packed))),
+        )
+
+
+def _serial_findings(kind: str, packed: tuple[Packed, ...], order: Order, inventory: Inventory) -> Iterator[Finding]:
+    if kind not in READABLE:
+        yield unknown("no tool reads the serial numbers of the kind {kind}", "没有工具可读取类别 {kind} 的序列号", INPUTS, kind=kind)
+        return
+    gaps = inventory.gaps.get(kind, [])
+    yield from gaps
+    seen = inventory.of(kind)
+    files = tuple(sorted({path for item in seen for path in item.evidence}))
+    for item in packed:
+        at = [i.host for i in seen if i.serial == item.serial]
+        where = item.host or ""
+        if not at and gaps:
+            yield unknown("{s} was not seen, but the list is not complete", "未见到 {s}，但清单不完整", *files, s=item.serial)
+        elif not at:
+            yield bad("{s} ({model}) is missing", "缺少 {s}（{model}）", *files, INPUTS, s=item.serial, model=item.model)
+        elif len(at) > 1:
+            yield bad("{s} is reported {n} times ({at})", "{s} 被报告 {n} 次（{at}）", *files, s=item.serial, n=len(at), at=", ".join(at))
+        elif where and at[0] != where:
+            yield bad("{s} is in {at}, not in {where}", "{s} 位于 {at}，而不是 {where}", *files, INPUTS, s=item.serial, at=at[0], where=where)
+        else:
+            yield good("{s} is there", "{s} 在位", *files, s=item.serial)
+    known = {item.serial for item in order.packed}
+    for found in seen:
+        if found.serial not in known:
+            words = "{s} ({model}) is in {at} and not on the packing list", "{at} 中的 {s}（{model}）不在装箱单上"
+            yield bad(*words, *found.evidence, s=found.serial, model=found.model or "?", at=found.host)
+
+
+def model_check(order: Order, inventory: Inventory) -> CheckResult:
+    """Compare the model that each machine reports with the packing list's, serial by serial."""
+
+    def findings() -> Iterator[Finding]:
+        for item, seen in _pairs(order, inventory):
+            if seen is None:
+                yield _not_seen(item)
+            elif not seen.model:
+                yield unknown("{s} reports no model", "{s} 未报告型号", *seen.evidence, s=item.serial)
+            elif same_model(item.model, seen.model):
+                yield good("{s} is a {model}", "{s} 型号为 {model}", *seen.evidence, s=item.serial, model=item.model)
+            else:
+                words = "{s} reports the model {is_}, packed was {model}", "{s} 报告型号 {is_}，装箱单为 {model}"
+                yield bad(*words, *seen.evidence, s=item.serial, is_=seen.model, model=item.model)
+
+    passed = Text("All {n} parts report the delivered model.", "全部 {n} 个部件报告的型号与装箱单一致。")
+    return conclude("g1.model", Text("Model of every part", "各部件型号"), findings(), passed=passed, source="g1.order")
+
+
+def firmware_check(order: Order, inventory: Inventory) -> CheckResult | dict[str, Any]:
+    """Compare each part's firmware with the list that the order allows."""
+    title = Text("Firmware within the order's list", "固件在订单允许范围内")
+    bound = [(item, seen, line) for item, seen in _pairs(order, inventory) if (line := order.line_of(item)) and line.firmware]
+    if not bound:
+        return left_out("g1.firmware", title, Text("The order names no firmware.", "订单未指定固件。"))
+
+    def findings() -> Iterator[Finding]:
+        for item, seen, line in bound:
+            allowed = ", ".join(line.firmware)
+            if seen is None:
+                yield _not_seen(item)
+            elif not seen.firmware:
+                yield unknown("{s} reports no firmware", "{s} 未报告固件版本", *seen.evidence, s=item.serial)
+            elif seen.firmware in line.firmware:
+                yield good("{s} runs {fw}", "{s} 固件为 {fw}", *seen.evidence, s=item.serial, fw=seen.firmware)
+            else:
+                words = "{s} runs firmware {fw}; the order allows {allowed}", "{s} 的固件为 {fw}；订单允许 {allowed}"
+                yield bad(*words, *seen.evidence, INPUTS, s=item.serial, fw=seen.firmware, allowed=allowed)
+
+    every = ", ".join(dict.fromkeys(fw for _, _, line in bound for fw in line.firmware))
+    passed = Text("All {n} parts run an allowed firmware.", "全部 {n} 个部件的固件均在允许范围内。")
+    return conclude("g1.firmware", title, findings(), passed=passed, source="g1.order", limit=Limit("set", every, every))
+
+
+def capacity_check(order: Order, inventory: Inventory) -> CheckResult | dict[str, Any]:
+    """Compare each drive's capacity in bytes with what the order's line states (at least)."""
+    title = Text("Capacity of the drives", "硬盘容量")
+    bound = [
+        (item, seen, line) for item, seen in _pairs(order, inventory) if item.kind == "drive" and (line := order.line_of(item)) and line.capacity
+    ]
+    if not bound:
+        return left_out("g1.capacity", title, Text("The order states no capacity.", "订单未注明容量。"))
+
+    def findings() -> Iterator[Finding]:
+        for item, seen, line in bound:
+            if seen is None:
+                yield _not_seen(item)
+            elif seen.capacity is None or line.capacity is None:
+                yield unknown("{s} reports no capacity", "{s} 未报告容量", *seen.evidence, s=item.serial)
+            elif seen.capacity >= line.capacity:
+                yield good("{s} holds {b} B", "{s} 容量 {b} B", *seen.evidence, value=seen.capacity, s=item.serial, b=seen.capacity)
+            else:
+                words = "{s} holds {b} B, ordered were {want} B", "{s} 容量 {b} B，订购为 {want} B"
+                yield bad(*words, *seen.evidence, INPUTS, value=seen.capacity, s=item.serial, b=seen.capacity, want=f"{line.capacity:f}")
+
+    rows = list(findings())
+    values = [row.value for row in rows if row.value is not None]
+    limits = [line.capacity for _, _, line in bound if line.capacity]
+    return conclude(
+        "g1.capacity",
+        title,
+        rows,
+        passed=Text("All {n} drives hold at least the ordered capacity.", "全部 {n} 块硬盘均不小于订购容量。"),
+        source="g1.order",
+        quantity="smallest capacity",
+        unit="B",
+        value=min(values) if values else None,
+        limit=Limit(">=", max(limits)),
+    )
+
+
+def _pairs(order: Order, inventory: Inventory) -> Iterator[tuple[Packed, Item | None]]:
+    for item in order.packed:
+        if item.kind in READABLE:
+            yield item, inventory.find(item.kind, item.serial)
+
+
+def _not_seen(item: Packed) -> Finding:
+    return unknown("{s} ({model}) was not seen", "未见到 {s}（{model}）", INPUTS, s=item.serial, model=item.model)

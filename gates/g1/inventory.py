@@ -1,0 +1,148 @@
+"""What the machines say they hold: drives, adapters, arrays and GPUs with their identities, from the survey packs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from gates.g1.findings import Finding, doubtful, unknown
+from gates.g1.order import Order
+from gates.g1.pack import Answer, HostPack
+
+
+@dataclass(frozen=True)
+class Item:
+    """One part as a machine reports it."""
+
+    kind: str
+    serial: str
+    host: str
+    model: str = ""
+    firmware: str = ""
+    capacity: Decimal | None = None  # bytes
+    name: str = ""  # nvme0, ens8f0np0
+    address: str = ""  # PCI
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass
+class Inventory:
+    """All parts seen, and for each kind what keeps the list from being complete."""
+
+    items: list[Item] = field(default_factory=list)
+    gaps: dict[str, list[Finding]] = field(default_factory=dict)
+
+    def of(self, kind: str) -> list[Item]:
+        """Return the items of a kind."""
+        return [item for item in self.items if item.kind == kind]
+
+    def find(self, kind: str, serial: str) -> Item | None:
+        """Return the item with a serial number, when exactly one is seen."""
+        found = [item for item in self.of(kind) if item.serial == serial]
+        return found[0] if len(found) == 1 else None
+
+    def gap(self, kind: str, finding: Finding) -> None:
+        """Note that the list of a kind is not complete."""
+        self.gaps.setdefault(kind, []).append(finding)
+
+
+def take_inventory(packs: Iterable[HostPack], order: Order) -> Inventory:
+    """Return what the storage hosts hold, kind by kind as far as the order or the packing list has the kind."""
+    inventory = Inventory()
+    kinds = order.kinds()
+    for pack in packs:
+        for kind, take in _TAKERS.items():
+            if kind not in kinds:
+                continue
+            if pack.trouble:
+                inventory.gap(kind, Finding(state=unknown("", "").state, text=pack.trouble))
+            else:
+                take(pack, inventory)
+    return inventory
+
+
+def take_drives(pack: HostPack, inventory: Inventory) -> None:
+    """Add the drives of one host from nvme list (and list-subsys for addresses)."""
+    listing = pack.answer("nvme-list")
+    if listing.problems:
+        inventory.gap("drive", doubtful(pack.host, listing.problems, listing.path))
+    paths = pack.answer("nvme-list-subsys")
+    for seen in listing.all("drive.serial"):
+        controller, serial = seen.labels["controller"], str(seen.value)
+        capacities = [o.value for o in listing.all("drive.capacity", controller=controller) if isinstance(o.value, Decimal)]
+        address = listing.one("drive.address", controller=controller) or paths.one("drive.address", controller=controller)
+        inventory.items.append(
+            Item(
+                kind="drive",
+                serial=serial,
+                host=pack.host,
+                model=_text(listing, "drive.model", controller=controller),
+                firmware=_text(listing, "drive.firmware", controller=controller),
+                capacity=sum(capacities, Decimal(0)) if capacities else None,
+                name=controller,
+                address=str(address.value).lower() if address else "",
+                evidence=(listing.path,),
+            )
+        )
+
+
+def _take_adapters(pack: HostPack, inventory: Inventory) -> None:
+    """Add the adapters: the interface says its bus address, the PCI device there says serial number and name."""
+    devices = pack.answer("lspci")
+    drivers = pack.answers("ethtool-driver")
+    if devices.problems:
+        inventory.gap("nic", doubtful(pack.host, devices.problems, devices.path))
+    if not drivers:
+        inventory.gap("nic", unknown("{host}: no RDMA interface was found", "{host}：未找到 RDMA 接口", pack.path("commands.json"), host=pack.host))
+    seen: dict[str, Item] = {}
+    for driver in drivers:
+        bus = driver.one("net.bus")
+        serial = devices.one("pci.serial", address=str(bus.value).lower()) if bus else None
+        interface = driver.name.partition(".")[2]
+        if bus is None or serial is None:
+            words = "{host}: the serial number of the adapter behind {interface} cannot be read", "{host}：无法读取接口 {interface} 所在网卡的序列号"
+            inventory.gap("nic", unknown(*words, driver.path, devices.path, host=pack.host, interface=interface))
+            continue
+        address = str(bus.value).lower()
+        item = Item(
+            kind="nic",
+            serial=str(serial.value),
+            host=pack.host,
+            model=_text(devices, "pci.name", address=address),
+            firmware=_text(driver, "net.firmware"),
+            name=interface,
+            address=address,
+            evidence=(driver.path, devices.path),
+        )
+        known = seen.get(item.serial)  # a card with two ports is one item with two interfaces
+        seen[item.serial] = replace(known, name=f"{known.name} {interface}") if known else item
+    inventory.items += seen.values()
+
+
+def _take_arrays(pack: HostPack, inventory: Inventory) -> None:
+    """Add the machine itself."""
+    system = pack.answer("dmidecode")
+    serial = system.one("system.serial")
+    if serial is None:
+        inventory.gap("array", doubtful(pack.host, system.problems, system.path))
+        return
+    inventory.items.append(
+        Item(
+            kind="array",
+            serial=str(serial.value),
+            host=pack.host,
+            model=_text(system, "system.product"),
+            firmware=_text(system, "system.version"),
+            evidence=(system.path,),
+        )
+    )
+
+
+def _text(answer: Answer, quantity: str, **labels: str) -> str:
+    """Return an observed text, or an empty one."""
+    seen = answer.one(quantity, **labels)
+    return str(seen.value) if seen else ""
+
+
+_TAKERS: dict[str, Callable[[HostPack, Inventory], None]] = {"array": _take_arrays, "drive": take_drives, "nic": _take_adapters}

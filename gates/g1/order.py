@@ -1,0 +1,121 @@
+"""The order and the packing list, from inputs.json. What is wrong in them is a finding, never guessed around."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from gates.text import Text
+from gates.units import BadQuantity, parse_quantity
+
+COUNTED = ("gpu",)  # belongs to the site's own servers: counted and named, without serial numbers in the vendor's packing list
+READABLE = ("array", "drive", "nic", "gpu")  # kinds whose identity a tool on a host can read
+PASSIVE = ("cable", "rail", "accessory", "transceiver", "document")  # no tool reads them; the unpacking form does
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the order. `firmware` empty: the order allows any."""
+
+    kind: str
+    model: str
+    quantity: int
+    firmware: tuple[str, ...] = ()
+    capacity: Decimal | None = None  # bytes
+    speed: Decimal | None = None  # bit/s
+
+
+@dataclass(frozen=True)
+class Packed:
+    """One item of the packing list."""
+
+    kind: str
+    model: str
+    serial: str
+    host: str | None = None
+    firmware: str | None = None
+
+
+@dataclass(frozen=True)
+class Order:
+    """Order and packing list together, with the sentences about what in them cannot be used."""
+
+    lines: tuple[Line, ...] = ()
+    packed: tuple[Packed, ...] = ()
+    problems: tuple[Text, ...] = field(default=())
+
+    def kinds(self) -> tuple[str, ...]:
+        """Return all kinds that are ordered or packed, in order."""
+        return tuple(dict.fromkeys([line.kind for line in self.lines] + [item.kind for item in self.packed]))
+
+    def of(self, kind: str) -> tuple[Packed, ...]:
+        """Return the packed items of a kind."""
+        return tuple(item for item in self.packed if item.kind == kind)
+
+    def line_of(self, item: Packed) -> Line | None:
+        """Return the order line that an item fulfils, or None."""
+        return next((line for line in self.lines if line.kind == item.kind and same_model(line.model, item.model)), None)
+
+
+def same_model(ordered: str, reported: str) -> bool:
+    """Tell whether a reported name is, or contains as a whole word, the ordered model (`MI308X` in `AMD Instinct MI308X`)."""
+    return re.search(rf"(?<![A-Za-z0-9-]){re.escape(ordered.strip())}(?![A-Za-z0-9-])", reported, re.IGNORECASE) is not None and bool(ordered.strip())
+
+
+def parse_order(inputs: Mapping[str, Any]) -> Order:
+    """Return order and packing list of inputs.json."""
+    problems: list[Text] = []
+    order = inputs.get("order")
+    order = order if isinstance(order, Mapping) else {}
+    raw_lines = order.get("lines") or ([{"kind": "array", **order}] if order.get("model") else [])
+    lines = [line for i, raw in enumerate(raw_lines if isinstance(raw_lines, list) else [], 1) if (line := _line(raw, i, problems))]
+    if not lines:
+        problems.append(Text("the order names nothing", "订单没有任何内容"))
+    packing = inputs.get("packing_list")
+    packed = [item for i, raw in enumerate(packing if isinstance(packing, list) else [], 1) if (item := _packed(raw, i, problems))]
+    if not packed:
+        problems.append(Text("the packing list is empty", "装箱单为空"))
+    seen: set[str] = set()
+    for item in packed:
+        if item.serial in seen:
+            problems.append(Text("serial number {s} stands twice in the packing list", "序列号 {s} 在装箱单中重复").fill(s=item.serial))
+        seen.add(item.serial)
+    return Order(tuple(lines), tuple(packed), tuple(problems))
+
+
+def _line(raw: Any, number: int, problems: list[Text]) -> Line | None:
+    if not isinstance(raw, Mapping):
+        problems.append(Text("order line {n} is not a map", "订单第 {n} 行不是映射").fill(n=number))
+        return None
+    kind, model, quantity = raw.get("kind"), raw.get("model"), raw.get("quantity")
+    if not _filled(kind) or not _filled(model) or not isinstance(quantity, int) or isinstance(quantity, bool) or quantity < 1:
+        problems.append(
+            Text("order line {n} lacks kind, model or a quantity of at least 1", "订单第 {n} 行缺少类别、型号或不小于 1 的数量").fill(n=number)
+        )
+        return None
+    firmware = raw.get("firmware") or []
+    allowed = tuple(str(f).strip() for f in ([firmware] if isinstance(firmware, str) else firmware))
+    try:
+        capacity = parse_quantity(str(raw["capacity"]), "bytes").base if raw.get("capacity") else None
+        speed = parse_quantity(str(raw["speed"]), "rate").base * 8 if raw.get("speed") else None
+    except BadQuantity as error:
+        problems.append(Text("order line {n}: {why}", "订单第 {n} 行：{why}").fill(n=number, why=error))
+        return None
+    return Line(str(kind).strip(), str(model).strip(), quantity, allowed, capacity, speed)
+
+
+def _packed(raw: Any, number: int, problems: list[Text]) -> Packed | None:
+    if not isinstance(raw, Mapping) or not all(_filled(raw.get(key)) for key in ("kind", "model", "serial")):
+        problems.append(Text("packing list item {n} lacks kind, model or serial number", "装箱单第 {n} 项缺少类别、型号或序列号").fill(n=number))
+        return None
+    host, firmware = raw.get("host"), raw.get("firmware")
+    return Packed(
+        raw["kind"].strip(), raw["model"].strip(), raw["serial"].strip(), host if _filled(host) else None, str(firmware).strip() if firmware else None
+    )
+
+
+def _filled(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())

@@ -1,0 +1,137 @@
+"""The survey pack of one host, as the judge sees it: every command's output read once by its reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gates.model import Observation, Problem, Reading
+from gates.readers.registry import READERS, read
+from gates.text import Text
+
+if TYPE_CHECKING:
+    from gates.bundle import Bundle
+
+SMARTCTL_UNREADABLE = 0b111  # of its exit status; the higher bits are the drive's own verdicts and stand in its JSON
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One command of a survey and what its reader made of it."""
+
+    name: str
+    tool: str
+    path: str
+    reading: Reading
+    stderr: str = ""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Return what keeps this output from being used."""
+        return self.reading.problems
+
+    def all(self, quantity: str, **labels: str) -> list[Observation]:
+        """Return the observations of a quantity whose labels include these."""
+        return [o for o in self.reading.observations if o.quantity == quantity and labels.items() <= o.labels.items()]
+
+    def one(self, quantity: str, **labels: str) -> Observation | None:
+        """Return the only observation of a quantity with these labels; none or several are None."""
+        found = self.all(quantity, **labels)
+        return found[0] if len(found) == 1 else None
+
+
+class HostPack:
+    """evidence/<step>/<host>/: the commands and their outputs."""
+
+    def __init__(self, bundle: Bundle, step: str, host: str) -> None:
+        self.step, self.host = step, host
+        self._bundle = bundle
+        self._root = f"evidence/{step}/{host}/"
+        self._answers: dict[str, Answer] = {}
+
+    def path(self, name: str) -> str:
+        """Return the bundle path of one of its files."""
+        return self._root + name
+
+    @cached_property
+    def trouble(self) -> Text | None:
+        """Return why this pack cannot be used at all, or None."""
+        for name in ("commands.json", "host.json"):
+            if not self._bundle.has(self.path(name)):
+                return Text("{host} brought no {name} in step {step}", "{host} 在步骤 {step} 中没有带回 {name}").fill(
+                    host=self.host, name=name, step=self.step
+                )
+        claimed = self._document("host.json")
+        if not isinstance(claimed, Mapping) or claimed.get("host") != self.host:
+            return Text("the pack of {host} does not name {host} as its host", "{host} 的证据包所记主机名不是 {host}").fill(host=self.host)
+        if not self._commands:
+            return Text("the pack of {host} lists no command", "{host} 的证据包没有任何命令").fill(host=self.host)
+        return None
+
+    @cached_property
+    def _commands(self) -> dict[str, Mapping[str, Any]]:
+        rows = self._document("commands.json")
+        if not isinstance(rows, list):
+            return {}
+        return {str(row["name"]): row for row in rows if isinstance(row, Mapping) and isinstance(row.get("name"), str)}
+
+    def names(self, tool: str) -> list[str]:
+        """Return the names of the commands that a reader is for."""
+        return [name for name, row in self._commands.items() if row.get("tool") == tool]
+
+    def answers(self, tool: str) -> list[Answer]:
+        """Return all outputs of one tool."""
+        return [self.answer(name) for name in self.names(tool)]
+
+    def answer(self, name: str) -> Answer:
+        """Return one output, read. A command that is not there, failed or timed out has problems."""
+        if name not in self._answers:
+            self._answers[name] = self._read(name)
+        return self._answers[name]
+
+    def _read(self, name: str) -> Answer:
+        row = self._commands.get(name)
+        if row is None:
+            return Answer(
+                name,
+                "",
+                self.path("commands.json"),
+                _only("missing_command", "{host} did not run {name}", "{host} 未执行 {name}", host=self.host, name=name),
+            )
+        tool, path = str(row.get("tool")), self.path(str(row.get("stdout")))
+        failure = self._failure(row, name, tool)
+        if not self._bundle.has(path):
+            return Answer(name, tool, path, _only("missing_file", "the output of {name} is missing", "缺少 {name} 的输出", name=name))
+        reading = (
+            read(tool, self._bundle.bytes(path))
+            if tool in READERS
+            else _only("unknown_tool", "no reader for {tool}", "没有 {tool} 的读取器", tool=tool)
+        )
+        error = self.path(str(row.get("stderr")))
+        stderr = self._bundle.text(error).strip() if self._bundle.has(error) else ""
+        return Answer(name, tool, path, Reading(reading.observations, (*failure, *reading.problems)), stderr)
+
+    def _failure(self, row: Mapping[str, Any], name: str, tool: str) -> tuple[Problem, ...]:
+        if row.get("timed_out"):
+            return _only("timed_out", "{name} was ended after its time-out", "{name} 超时被终止", name=name).problems
+        code = row.get("exit_code")
+        if not isinstance(code, int) or isinstance(code, bool):
+            return _only("no_exit_code", "{name} has no exit code", "{name} 没有退出码", name=name).problems
+        if tool == "smartctl" and 0 < code < 256 and not code & SMARTCTL_UNREADABLE:
+            return ()
+        if code != 0:
+            return _only("command_failed", "{name} ended with exit code {code}", "{name} 以退出码 {code} 结束", name=name, code=code).problems
+        return ()
+
+    def _document(self, name: str) -> Any:
+        try:
+            return json.loads(self._bundle.text(self.path(name)))
+        except (ValueError, RecursionError):
+            return None
+
+
+def _only(code: str, en: str, zh: str, /, **words: Any) -> Reading:
+    return Reading(problems=(Problem(code, Text(en, zh).fill(**words)),))

@@ -1,0 +1,167 @@
+"""The unpacking inspection (开箱检验): its form, as data, and what is judged from the answers of two named people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
+from gates.model import CheckResult, Limit, Observation, Reading, Severity
+from gates.readers.common import available
+from gates.readers.registry import read
+from gates.text import Text
+
+if TYPE_CHECKING:
+    from gates.bundle import Bundle
+    from gates.plan import Plan
+
+ROOT = "evidence/unpacking/site/"
+FORM = ROOT + "form.json"
+PARTIES = ("vendor", "customer")
+# field -> its label, and answer -> (label, whether it is free of blocking damage). The first answer of each is the good one.
+CHOICES: dict[str, tuple[Text, dict[str, tuple[Text, bool]]]] = {
+    "packaging": (
+        Text("Packaging", "外包装"),
+        {"intact": (Text("intact", "完好"), True), "minor": (Text("minor marks", "轻微磨损"), True), "damaged": (Text("damaged", "破损"), False)},
+    ),
+    "shock_tag": (
+        Text("Shock and tilt tags", "防震、防倾标签"),
+        {
+            "untripped": (Text("not tripped", "未触发"), True),
+            "none": (Text("none fitted", "未配置"), True),
+            "tripped": (Text("tripped", "已触发"), False),
+        },
+    ),
+    "appearance": (
+        Text("Appearance of the items", "设备外观"),
+        {"intact": (Text("intact", "完好"), True), "minor": (Text("minor marks", "轻微划痕"), True), "damaged": (Text("damaged", "损坏"), False)},
+    ),
+    "accessories": (
+        Text("Accessories and documents", "附件与随机文件"),
+        {"complete": (Text("complete", "齐全"), True), "incomplete": (Text("incomplete", "缺失"), False)},
+    ),
+}
+
+
+def form_params(plan: Plan) -> dict[str, Any]:
+    """Return the form as data: the pages render it, whatever it holds. `item_fields` may be answered item by item under `items`."""
+    fields: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "type": "choice",
+            "label": label.json(),
+            "choices": [{"value": value, "label": text.json(), "good": fine} for value, (text, fine) in answers.items()],
+            "required": True,
+        }
+        for name, (label, answers) in CHOICES.items()
+    ]
+    fields.append(
+        {
+            "name": "serials_match",
+            "type": "bool",
+            "label": Text("Serial labels match the packing list", "序列号标签与装箱单一致").json(),
+            "required": True,
+        }
+    )
+    fields.append({"name": "notes", "type": "text", "label": Text("Notes", "备注").json(), "required": False})
+    labels = {"vendor": Text("Received: vendor", "签收人（供方）"), "customer": Text("Received: customer", "签收人（需方）")}
+    for party in receivers(plan):
+        label = labels.get(party) or Text("Received: person {n}", "签收人 {n}").fill(n=party)
+        fields.append(
+            {"name": f"receiver_{party}", "type": "person", "label": label.json(), "required": True, "party": party if party in PARTIES else None}
+        )
+    return {"form": "unpacking", "fields": fields, "item_fields": list(CHOICES), "photos": True, "host": "site"}
+
+
+def receivers(plan: Plan) -> tuple[str, ...]:
+    """Return who must sign for receipt: one of each party from two on, then numbered persons; one alone is the customer's."""
+    count = plan.g1.receivers_min
+    return ("customer",) if count == 1 else (*PARTIES, *(str(n) for n in range(3, count + 1)))
+
+
+def people_checks(plan: Plan, bundle: Bundle) -> Iterator[CheckResult]:
+    """Judge the form: complete, no blocking damage, enough distinct receivers, photos (advisory)."""
+    reading = read("unpacking", bundle.bytes(FORM)) if bundle.has(FORM) else None
+    photos = [path for path in bundle.under(ROOT) if path != FORM]
+    yield conclude(
+        "g1.unpacking",
+        Text("Unpacking inspection", "开箱检验"),
+        _condition(reading),
+        passed=Text("The form is complete and names no blocking damage.", "检验表填写完整，无阻断性损坏。"),
+        source="g1",
+    )
+    names = _receivers(reading)
+    need = plan.g1.receivers_min
+    yield conclude(
+        "g1.receivers",
+        Text("Named receivers", "签收人"),
+        _receiver_findings(plan, reading, names),
+        passed=Text("Received by {names}.", "签收人：{names}。").fill(names=", ".join(names.values())),
+        source="g1.receivers_min",
+        quantity="distinct receivers",
+        value=str(len({n.casefold() for n in names.values()})),
+        limit=Limit(">=", low=str(need)),
+    )
+    shots = [good("{p}", "{p}", path, p=path.removeprefix(ROOT)) for path in photos] or [unknown("no photo was attached", "未附照片", FORM)]
+    yield conclude(
+        "g1.unpacking.photos",
+        Text("Photos of the unpacking", "开箱照片"),
+        shots,
+        passed=Text("{n} photos are attached.", "已附 {n} 张照片。"),
+        severity=Severity.ADVISORY,
+        quantity="photos",
+        value=str(len(photos)),
+        source="g1",
+    )
+
+
+def _condition(reading: Reading | None) -> Iterator[Finding]:
+    if reading is None:
+        yield unknown("the form was not filled in", "未填写检验表")
+        return
+    if reading.problems:
+        yield doubtful("form.json", reading.problems, FORM)
+    for name, (label, answers) in CHOICES.items():
+        told = [o for o in reading.observations if o.quantity == f"unpacking.{name}"]
+        if not any(not o.labels for o in told):
+            yield unknown("{what} was not answered", "未填写{what}", FORM, what=label)
+        for o in told:
+            yield _answered(o, label, answers)
+    match = [o.value for o in reading.observations if o.quantity == "unpacking.serials_match"]
+    if not match:
+        yield unknown("whether the serial labels match was not answered", "未填写序列号标签是否一致", FORM)
+    elif match != ["yes"]:
+        yield bad("the serial labels do not match the packing list", "序列号标签与装箱单不一致", FORM)
+    else:
+        yield good("labels match", "标签一致", FORM)
+
+
+def _answered(o: Observation, label: Text, answers: dict[str, tuple[Text, bool]]) -> Finding:
+    serial = o.labels.get("serial", "")
+    subject = Text(f"{label.en} of {serial}", f"{serial} 的{label.zh}") if serial else label
+    answer = answers.get(str(o.value))
+    if answer is None:
+        return unknown("{what}: the answer {v} is not one of the form's", "{what}：答案 {v} 不在选项中", FORM, what=subject, v=str(o.value)[:60])
+    text, fine = answer
+    return (good if fine else bad)("{what}: {v}", "{what}：{v}", FORM, what=subject, v=text)
+
+
+def _receivers(reading: Reading | None) -> dict[str, str]:
+    rows = [o for o in (reading.observations if reading else ()) if o.quantity == "unpacking.receiver"]
+    return {o.labels["party"]: str(o.value) for o in rows if available(str(o.value))}
+
+
+def _receiver_findings(plan: Plan, reading: Reading | None, names: dict[str, str]) -> Iterator[Finding]:
+    if reading is None:
+        yield unknown("the form was not filled in", "未填写检验表")
+        return
+    seen: dict[str, str] = {}
+    for party in receivers(plan):
+        name = names.get(party)
+        if name is None:
+            yield unknown("no receiver is named for {party}", "未填写 {party} 的签收人", FORM, party=party)
+        elif name.casefold() in seen:
+            yield bad("{name} is named for {a} and for {b}", "{name} 同时为 {a} 与 {b} 签收", FORM, name=name, a=seen[name.casefold()], b=party)
+        else:
+            seen[name.casefold()] = party
+            yield good("{name}", "{name}", FORM, name=name)

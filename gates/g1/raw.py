@@ -1,0 +1,120 @@
+"""Raw reads: no I/O error, no text before fio's JSON, samples for every delivered drive, and drives that are alike in speed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from gates.g1.findings import Finding, bad, conclude, doubtful, good, left_out, unknown
+from gates.g1.inventory import Inventory, take_drives
+from gates.g1.order import Packed
+from gates.g1.pack import HostPack
+from gates.model import CheckResult, Limit
+from gates.text import Text
+
+if TYPE_CHECKING:
+    from gates.plan import Plan
+
+IO_FAILURE = re.compile(r"\berror\b|\berr=|i/o|remote i/o|verify", re.IGNORECASE)
+FAILED = {"io_error"}  # problems that are themselves evidence of failed I/O; text before the JSON is one where it speaks of an error
+
+
+def raw_checks(plan: Plan, packed: tuple[Packed, ...], storage: dict[str, HostPack]) -> Iterator[CheckResult | dict[str, Any]]:
+    """Judge the raw reads of step storage. Drives are told by the serial numbers that this step itself read."""
+    inventory = Inventory()
+    for pack in storage.values():
+        if not pack.trouble:
+            take_drives(pack, inventory)
+    findings = {item.serial: _read_finding(item, inventory, storage) for item in packed}
+    yield conclude(
+        "g1.raw.io",
+        Text("Raw reads without error", "裸盘读取无错误"),
+        findings.values(),
+        passed=Text("All {n} drives were read without error.", "全部 {n} 块硬盘读取无错误。"),
+        source="g1",
+        quantity="drives read",
+        value=str(sum(1 for f in findings.values() if f.value is not None)),
+        limit=Limit("==", str(len(packed)), str(len(packed))),
+    )
+    title = Text("Drives of one model are alike in speed", "同型号硬盘速度一致")
+    models = {item.model: [findings[i.serial] for i in packed if i.model == item.model] for item in packed}
+    compared = {model: rows for model, rows in models.items() if len(rows) > 1}
+    if not compared:
+        yield left_out("g1.raw.spread", title, Text("There is only one drive of each model.", "每种型号只有一块硬盘。"))
+        return
+    limit = plan.g1.drive_spread_max
+    rows = [_spread_finding(model, rows, limit) for model, rows in compared.items()]
+    values = [row.value for row in rows if row.value is not None]
+    worst = max(values) if values else None
+    yield conclude(
+        "g1.raw.spread",
+        title,
+        rows,
+        passed=Text("The slowest drive is within the limit of the fastest.", "最慢与最快硬盘之差在限值内。"),
+        source="g1.drive_spread_max",
+        quantity="(fastest - slowest) / fastest",
+        value=worst,
+        limit=Limit("<=", high=limit),
+        margin=None if worst is None else limit - worst,
+    )
+
+
+def bandwidths(packed: tuple[Packed, ...], storage: dict[str, HostPack]) -> dict[str, Decimal]:
+    """Return bytes per second by serial number, for those that were read without a doubt."""
+    inventory = Inventory()
+    for pack in storage.values():
+        if not pack.trouble:
+            take_drives(pack, inventory)
+    rows = {item.serial: _read_finding(item, inventory, storage).value for item in packed}
+    return {serial: value for serial, value in rows.items() if value is not None}
+
+
+def _read_finding(item: Packed, inventory: Inventory, storage: dict[str, HostPack]) -> Finding:
+    seen = inventory.find("drive", item.serial)
+    if seen is None:
+        return unknown("{s} was not read", "未读取 {s}", s=item.serial)
+    pack = storage[seen.host]
+    answers = [pack.answer(name) for name in pack.names("fio") if name.startswith(f"fio.{seen.name}n")]
+    if not answers:
+        return unknown(
+            "{s}: no raw read of {name} was made", "{s}：未对 {name} 进行裸盘读取", pack.path("commands.json"), s=item.serial, name=seen.name
+        )
+    total = Decimal(0)
+    for answer in answers:
+        failed = [p for p in answer.problems if p.code in FAILED or (p.code == "text_before_json" and IO_FAILURE.search(p.message.en))]
+        if not failed and IO_FAILURE.search(answer.stderr):
+            return bad("{s}: fio reported an error: {text}", "{s}：fio 报告错误：{text}", answer.path, s=item.serial, text=answer.stderr[:120])
+        if failed:
+            return bad("{s}: {why}", "{s}：{why}", answer.path, s=item.serial, why=failed[0].message)
+        if answer.problems:
+            return doubtful(item.serial, answer.problems, answer.path)
+        rates = [o for o in answer.all("io.bandwidth", direction="read") if isinstance(o.value, Decimal) and o.unit == "B/s"]
+        device = f"/dev/{answer.name.partition('.')[2]}"
+        if len(rates) != 1 or rates[0].labels.get("device") != device or not isinstance(rates[0].value, Decimal):
+            return unknown(
+                "{s}: the result does not name {device} as what was read",
+                "{s}：结果未指明读取对象为 {device}",
+                answer.path,
+                s=item.serial,
+                device=device,
+            )
+        total += rates[0].value
+    paths = [answer.path for answer in answers]
+    if total <= 0:
+        return unknown("{s}: no bandwidth was measured", "{s}：没有测得带宽", *paths, s=item.serial)
+    return good("{s}: {v} B/s", "{s}：{v} B/s", *paths, value=total / len(answers), s=item.serial, v=f"{total:f}")
+
+
+def _spread_finding(model: str, rows: list[Finding], limit: Decimal) -> Finding:
+    """Compare exactly: fastest - slowest <= limit x fastest. The ratio is for people."""
+    values = [row.value for row in rows if row.value is not None]
+    paths = tuple(path for row in rows for path in row.evidence)
+    if len(values) != len(rows):
+        return unknown("{model}: not every drive has a result", "{model}：并非每块硬盘都有结果", *paths, model=model)
+    low, high = min(values), max(values)
+    spread = (high - low) / high
+    words: dict[str, Any] = {"model": model, "low": f"{low:f}", "high": f"{high:f}", "spread": f"{spread * 100:.3f}"}
+    text = "{model}: {low} to {high} B/s, {spread} % apart", "{model}：{low} 至 {high} B/s，相差 {spread} %"
+    return (good if high - low <= limit * high else bad)(*text, *paths, value=spread, **words)
