@@ -1,0 +1,61 @@
+"""What the long lanes share: a whole demo as a separate process, and its summary."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+QUADGATE = ROOT / ".venv" / "bin" / "quadgate"
+DEMO_SECONDS = 900  # a bound against hanging, no expectation of speed
+
+# The lanes ask whether the right thing happens for the right reason, so they take a plan of fewer requests. `make demo` keeps them all.
+SHORT = {
+    "workload": {"tiers": [8, 16], "requests_per_run": {"min": 48, "per_concurrency": 4}},
+    "g3": {
+        "ttft_p50_drop_min": {"limit": "0.25", "tiers": [8, 16]},
+        "throughput_gain_band": {"low": "0.29", "high": "0.40", "tiers": [8, 16], "above": "audit"},
+    },
+}
+
+
+def merged(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """Return `base` with `change` laid over it, mapping by mapping."""
+    result = dict(base)
+    for key, value in change.items():
+        result[key] = merged(result.get(key) or {}, value) if isinstance(value, dict) else value
+    return result
+
+
+def short_engagement(folder: Path, **targets: Any) -> Path:
+    """Write the demo's engagement file with the short plan, and with other targets where asked."""
+    document = yaml.safe_load((ROOT / "app/demo/engagement.yaml").read_text(encoding="utf-8"))
+    document["plan"] = merged(document["plan"], SHORT)
+    document["targets"] = merged(document["targets"], targets)
+    path = folder / "engagement.yaml"
+    path.write_text(yaml.safe_dump(document, allow_unicode=True, sort_keys=False), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Return a function that runs `quadgate demo` with arguments and gives its summary; `folder` is where it wrote."""
+
+    def run(*arguments: str, **targets: Any) -> dict[str, Any]:
+        out = tmp_path / "out"
+        command = [str(QUADGATE), "demo", "--out", str(out), "--soak", "40", "--engagement", str(short_engagement(tmp_path, **targets)), *arguments]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("QUADGATE_")}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEMO_SECONDS, env=environment, check=False)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        summary: dict[str, Any] = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+        summary["folder"] = out
+        return summary
+
+    return run
