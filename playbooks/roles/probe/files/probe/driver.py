@@ -22,6 +22,7 @@ from probe.ticker import Ticker
 from probe.wire import BadAnswer
 
 RECV = 1 << 18
+SLICE = 1 << 15  # a long body is sent in slices, so that what arrives meanwhile for other slots is stamped in time
 STOP_GRACE_NS = 2_000_000_000
 BACKOFF_FIRST_NS, BACKOFF_MAX_NS = 100_000_000, 5_000_000_000
 
@@ -260,7 +261,7 @@ class ClosedLoop:
         if not account.sent_ns:
             account.sent_ns = mono_ns()
         try:
-            slot.sending = slot.sending[sock.send(slot.sending) :]
+            slot.sending = slot.sending[sock.send(slot.sending[:SLICE]) :]
         except BlockingIOError:
             pass
         except OSError as error:

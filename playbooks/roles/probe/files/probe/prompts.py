@@ -39,7 +39,8 @@ class Prompts:
         self.span = high - self.low
         self.model = model
         self._wide = self.span > 1 << 16
-        self._words: List[str] = [] if self._wide else [str(self.low + v % self.span) for v in range(1 << 16)]
+        words = [] if self._wide else [str(self.low + v) for v in range(self.span)]  # one object a word: they stay in the processor's cache
+        self._words: List[str] = [words[v % self.span] for v in range(1 << 16)] if words else []
         self._heads: Set[str] = set()
 
     def text(self, label: str, index: int, part: str, count: int) -> str:

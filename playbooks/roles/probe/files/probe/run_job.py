@@ -50,6 +50,7 @@ def _shots(session: Session, phase: str, tier: int, count: int, salt: str = "") 
 def _measure(session: Session, tier: int, shots: List[Shot]) -> None:
     with session.job.phase("measure", tier, total=len(shots)) as row:
         idle = session.engine.wait_idle(session.job.sleep)
+        dropped = session.drop()
         session.residency("before_tier", tier)
         session.counters("before", "measure", tier)
         briefs = session.send(shots, tier, measured=True, offsets=bool(session.phases.get("chunk_offsets", True)))
@@ -57,7 +58,7 @@ def _measure(session: Session, tier: int, shots: List[Shot]) -> None:
         session.counters("after", "measure", tier)
         session.residency("after_tier", tier)
         failed = sum(1 for b in briefs if b["error"])
-        row["detail"] = {"requests": len(briefs), "failed": failed, "idle_before": idle, "idle_after": settled}
+        row["detail"] = {"requests": len(briefs), "failed": failed, "dropped": dropped, "idle_before": idle, "idle_after": settled}
         row["ok"] = len(briefs) == len(shots)
 
 

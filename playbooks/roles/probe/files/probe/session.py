@@ -135,7 +135,7 @@ class Session:
                 self.engine.wait_idle(self.job.sleep)
             before = self.engine.process()
             self.engine.control("stop")
-            dropped = [drop_cache(folder) for folder in self.engine.kv_dirs]
+            dropped = self.drop()
             self.engine.control("start")
             self.engine.wait_healthy(self.job.sleep)
             after = self.engine.process()
@@ -143,8 +143,13 @@ class Session:
             row["ok"] = restarted = after is not None and after != before
             row["ok"] = restarted and not any(line["resident_bytes"] for line in lines)
             detail: Dict[str, Any] = {"engine_before": before, "engine": after, "restarted": restarted}
-            detail["after_drop"] = [{k: d[k] for k in ("dir", "files", "bytes", "resident_bytes", "worst")} for d in dropped]
+            detail["after_drop"] = dropped
             row["detail"] = detail
+
+    def drop(self) -> List[Dict[str, Any]]:
+        """Empty the page cache for every KV directory: what warm-up, canary and earlier tiers left there is not this tier's."""
+        keys = ("dir", "files", "bytes", "resident_bytes", "worst")
+        return [{k: found[k] for k in keys} for found in map(drop_cache, self.engine.kv_dirs)]
 
     def residency(self, when: str, tier: Optional[int], engine_before: Optional[Dict[str, Any]] = None) -> List[Dict[str, Any]]:
         """Append one line to coldness.jsonl for each KV directory (one without directory when the arm has none)."""
