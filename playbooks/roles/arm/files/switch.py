@@ -1,0 +1,72 @@
+"""Switch the engine of this host to another arm: write its files, make room for its KV, and start it when there is something to store.
+
+`python3 -I - ORDER` with ORDER a JSON object {probe, root, attempt, fence, job, files: {path: content}, spec, kv_dirs, store, kv_bytes}. A run that only
+measures needs no engine yet: its job restarts the engine itself, to begin cold. Once the job is known, nothing is touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import Any, Dict, List
+
+SPARE = 1.1  # file systems want some room of their own
+
+
+def write(path: str, content: Any) -> None:
+    """Write one JSON file by rename, readable by its owner only."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    descriptor = os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        json.dump(content, stream, indent=1, sort_keys=True)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(path + ".tmp", path)
+
+
+def make_room(kv_dir: str, needed: int) -> None:
+    """Remove the KV that earlier attempts left on this medium; refuse, with the numbers, when what is to be stored does not fit."""
+    medium = os.path.dirname(kv_dir)
+    for name in os.listdir(medium):
+        if name != os.path.basename(kv_dir):
+            shutil.rmtree(os.path.join(medium, name), ignore_errors=True)
+    free = os.statvfs(kv_dir).f_bavail * os.statvfs(kv_dir).f_frsize
+    if needed * SPARE > free:
+        raise SystemExit(
+            f"The store phase writes {needed / 1e9:.3f} GB of KV to {kv_dir}, and that file system has {free / 1e9:.3f} GB free. "
+            "Make room there, or give the medium another place; nothing was stored."
+        )
+
+
+def probe(order: Dict[str, Any], *arguments: str) -> None:
+    """Run one command of the probe; its sentence and its exit code become ours when that fails."""
+    done = subprocess.run([sys.executable, "-I", order["probe"], *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if done.returncode:
+        print(done.stderr.decode("utf-8", "replace").strip() or f"the probe's {' '.join(arguments[:2])} failed", file=sys.stderr)
+        raise SystemExit(done.returncode)
+
+
+def main(order: Dict[str, Any]) -> None:
+    """Do what the order says, in an order in which a repetition is harmless. The probe refuses an older fence before anything is written."""
+    probe(order, "lock", "take", "--root", order["root"], "--attempt", order["attempt"], "--fence", str(order["fence"]))
+    if os.path.exists(f"{order['root']}/jobs/{order['job']}/job.json"):
+        print(f"the job {order['job']} is known, so the engine is left alone")
+        return
+    for path, content in order["files"].items():
+        write(path, content)
+    kv_dirs: List[str] = order["kv_dirs"]
+    for kv_dir in kv_dirs:
+        os.makedirs(kv_dir, mode=0o700, exist_ok=True)
+    if order["store"]:
+        for kv_dir in kv_dirs:
+            make_room(kv_dir, int(order["kv_bytes"]))
+        probe(order, "engine", "stop", "--spec", order["spec"])
+        probe(order, "engine", "start", "--spec", order["spec"])
+    print("switched")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

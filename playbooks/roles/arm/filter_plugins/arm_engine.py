@@ -1,0 +1,201 @@
+"""From the site's description to the engine of one arm: its configuration, how it is started, and what is compared for fairness. Pure.
+
+An engine comes out of here as {base_url, model, files: {path: content}, spec_path, pid_file, kv_dirs, array_stats, declared, arm,
+prefill_s, request_s}. The arm's name ends here: nothing that is put on the target holds it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+# What belongs to the medium. Every other key of an arm is the engine's software, and shows up as a difference between arms.
+MEDIUM = ("mount_path", "device", "transport", "mount_options", "address")
+# What the medium of the lab is able to do. On a real site nobody configures this, so it is no difference of configuration.
+NATURE = ("read_bytes_per_s", "cache_bytes_per_s")
+# Of the lab's physics, what one would find in the configuration of a real engine.
+SOFTWARE = ("kv_bytes_per_token", "block_tokens", "hbm_tokens", "max_num_seqs", "max_model_len")
+
+Facts = Mapping[str, Any]
+
+VLLM_NEEDS = ("venv", "model_dir", "model", "port")
+
+
+def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt: str, host: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the engine of an arm on a host ({name, root, python, index, counters}). Raises ValueError with a sentence."""
+    arms = site.get("arms") or {}
+    if arm not in arms:
+        raise ValueError(f"The engagement's targets describe no arm {arm} (targets.arms knows: {', '.join(sorted(arms)) or 'none'}).")
+    engine = site.get("engine") or {}
+    kind = engine.get("kind")
+    if kind not in KINDS:
+        raise ValueError(f"targets.engine.kind is {kind!r}; this service knows {', '.join(sorted(KINDS))}.")
+    keys = dict(arms[arm] or {})
+    root = str(host["root"])
+    medium = keys.get("mount_path")
+    place = {
+        "port": int(engine.get("port", 18461)) + int(host.get("index", 0)),
+        "kv_dir": f"{root}/kv/{medium}/{attempt}" if medium else None,
+        "array_stats": f"{root}/array/{medium}.json" if medium else None,
+        "seed": seed,
+    }
+    return KINDS[kind](engine, keys, place, host, faults_of(site.get("faults"), arm, gate))
+
+
+def faults_of(faults: Mapping[str, Any] | None, arm: str, gate: str) -> dict[str, float]:
+    """Return the strengths of the faults that hit this arm in this gate; what is absent or 0 hits nothing.
+
+    A fault is `NAME: STRENGTH` or `NAME: {strength, arms, gates}`. Left out, it hits the candidate: in the soak what shows only over
+    time, in the main gate everything else. Names that belong to other simulators are passed over.
+    """
+    found: dict[str, float] = {}
+    for name, value in (faults or {}).items():
+        if name not in _FAULTS and name != "unequal-work":
+            continue
+        given = value if isinstance(value, Mapping) else {"strength": value}
+        strength = float(given.get("strength") or 0)
+        arms = given.get("arms") or ["candidate"]
+        gates = given.get("gates") or (["G4"] if name in _OVER_TIME else ["G3"])
+        if strength < 0:
+            raise ValueError(f"The fault {name} has strength {strength}; 0 means none, and there is nothing below.")
+        if strength > 0 and arm in arms and gate in gates:
+            found[name] = strength
+    return found
+
+
+def _lab(
+    engine: Mapping[str, Any], keys: dict[str, Any], place: Mapping[str, Any], host: Mapping[str, Any], faults: Mapping[str, float]
+) -> dict[str, Any]:
+    physics = {**(engine.get("physics") or {}), **{k: v for k, v in keys.items() if k not in MEDIUM and k not in NATURE}}
+    model, root = str(engine.get("model", "lab")), str(host["root"])
+    config: dict[str, Any] = {"model": model, "port": place["port"], "seed": place["seed"], **physics}
+    for name, strength in faults.items():
+        for key, amount in (_FAULTS[name](strength) if name in _FAULTS else {}).items():
+            config.setdefault("faults", {})[key] = amount
+    if place["kv_dir"]:
+        share = config.get("faults", {}).pop("cache_share", 0.0)
+        array = {"cache_share": share, "stats_path": place["array_stats"], "counters": list(host.get("counters") or [])}
+        array.update({k: keys[k] for k in ("cache_bytes_per_s",) if k in keys})
+        config["tier"] = {"path": place["kv_dir"], "read_bytes_per_s": keys.get("read_bytes_per_s", 0), "array": array}
+    config["state_path"] = f"{root}/engine/state-{_digest(config)}"
+    folder = f"{root}/engine/{_digest(config)}"
+    argv = [host["python"], "-I", f"{root}/engine/lab_engine.pyz", "--config", f"{folder}/config.json"]
+    described = {
+        "model": model,
+        "kv_dirs": [place["kv_dir"]] if place["kv_dir"] else [],
+        "array_stats": place["array_stats"],
+        "declared": {},
+        "kv_token_bytes": int(config.get("kv_bytes_per_token", 16)),
+        "arm": _flat(keys, {"model": model, **{k: config[k] for k in SOFTWARE if k in config}, "kv_tier": "files" if place["kv_dir"] else "none"}),
+        "prefill_token_s": 1.0 / float(config.get("prefill_tokens_per_s", 1e6)),
+        "load_token_s": float(config.get("kv_bytes_per_token", 16)) / float(keys["read_bytes_per_s"]) if keys.get("read_bytes_per_s") else None,
+    }
+    return {**described, **_process(argv, {}, folder, root, place["port"], {"config.json": config}, 60)}
+
+
+def _vllm(
+    engine: Mapping[str, Any], keys: dict[str, Any], place: Mapping[str, Any], host: Mapping[str, Any], faults: Mapping[str, float]
+) -> dict[str, Any]:
+    """Describe vLLM on the CPU. It takes no fault: nothing in it can be told to misbehave."""
+    if lacking := [key for key in VLLM_NEEDS if not engine.get(key)]:
+        raise ValueError(f"targets.engine of kind vllm_cpu lacks {', '.join(lacking)}.")
+    if faults:
+        raise ValueError(f"vLLM takes no faults, and {', '.join(sorted(faults))} is asked for. Use the simulated engine.")
+    root, model = str(host["root"]), str(engine["model"])
+    batch = int(engine.get("max_num_batched_tokens", 65536))
+    software = {
+        "max_num_batched_tokens": batch,
+        "max_model_len": int(engine.get("max_model_len", 4096)),
+        "block_size": int(engine.get("block_tokens", 32)),
+        "kvcache_space_gib": int(engine.get("kvcache_space_gib", 1)),
+        **{k: v for k, v in keys.items() if k not in MEDIUM and k not in NATURE},
+    }
+    argv = [
+        f"{engine['venv']}/bin/python",
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        "--model",
+        str(engine["model_dir"]),
+        "--served-model-name",
+        model,
+    ]
+    argv += ["--host", "127.0.0.1", "--port", str(place["port"]), "--enforce-eager", "--no-enable-prefix-caching", "--no-enable-chunked-prefill"]
+    argv += ["--block-size", str(software["block_size"]), "--max-model-len", str(software["max_model_len"]), "--max-num-batched-tokens", str(batch)]
+    argv += ["--enable-prompt-tokens-details", "--seed", "0"]
+    if place["kv_dir"]:
+        extra = {"shared_storage_path": place["kv_dir"]}
+        transfer = {"kv_connector": "ExampleConnector", "kv_role": "kv_both", "kv_connector_extra_config": extra}
+        argv += ["--kv-transfer-config", json.dumps(transfer, sort_keys=True)]
+    env = {
+        "VLLM_TARGET_DEVICE": "cpu",
+        "VLLM_CPU_KVCACHE_SPACE": str(software["kvcache_space_gib"]),
+        "VLLM_NO_USAGE_STATS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+    described = {
+        "model": model,
+        "kv_dirs": [place["kv_dir"]] if place["kv_dir"] else [],
+        "array_stats": None,
+        "kv_token_bytes": int(engine.get("kv_bytes_per_token") or 16384),
+        "declared": {"kv_bytes_per_token": engine.get("kv_bytes_per_token"), "block_tokens": software["block_size"]},
+        "arm": _flat(keys, {"model": model, **software, "kv_tier": "ExampleConnector" if place["kv_dir"] else "none"}),
+        "prefill_token_s": float(engine.get("prefill_token_s", 0.0006)),
+        "load_token_s": float(engine.get("load_token_s", 0.00002)) if place["kv_dir"] else None,
+    }
+    folder = f"{root}/engine/{_digest([argv, env])}"
+    return {**described, **_process(argv, env, folder, root, place["port"], {}, 300)}
+
+
+def _process(argv: list[str], env: dict[str, str], folder: str, root: str, port: int, files: Mapping[str, Any], timeout_s: int) -> dict[str, Any]:
+    """Return how the probe starts and stops the process, and the files for it. The folder's name is the digest of what runs."""
+    url, pid_file = f"http://127.0.0.1:{port}", f"{root}/engine/engine.pid"
+    spec = {
+        "name": "engine",
+        "argv": argv,
+        "env": env,
+        "cwd": f"{root}/engine",
+        "log": f"{root}/engine/engine.log",
+        "pid_file": pid_file,
+        "health_url": f"{url}/health",
+        "timeout_s": timeout_s,
+    }
+    contents = {f"{folder}/{name}": content for name, content in {**files, "spec.json": spec}.items()}
+    return {"base_url": url, "pid_file": pid_file, "spec_path": f"{folder}/spec.json", "folder": folder, "files": contents}
+
+
+def _flat(keys: Mapping[str, Any], software: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration as flat keys: those of the medium by their own names, those of the software below `engine.`."""
+    other = {k: v for k, v in keys.items() if k not in MEDIUM and k not in NATURE}
+    flat = {f"engine.{key}": value for key, value in {**software, **other}.items()}
+    return {**flat, **{key: keys[key] for key in MEDIUM if key in keys}}
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+# Strength 1 of each is clearly more than any agreed tolerance, and less than what would look like another kind of defect.
+_FAULTS: dict[str, Callable[[float], dict[str, Any]]] = {
+    "slow-tier": lambda s: {"tier_slowdown": min(0.95, 0.3 * s)},
+    "warm-cache": lambda s: {"read_ahead_share": min(1.0, 0.3 * s)},
+    "warm-array-cache": lambda s: {"cache_share": min(1.0, 0.5 * s)},
+    "lost-kv": lambda s: {"lost_kv_share": min(1.0, 0.04 * s)},
+    "corrupt-kv": lambda s: {"corrupt_kv_share": min(1.0, 0.04 * s)},
+    "silent-errors": lambda s: {"error_stream_share": min(0.5, 0.02 * s), "empty_stream_share": min(0.5, 0.02 * s)},
+    "drift": lambda s: {"drift_per_s": 0.005 * s},
+    "leak": lambda s: {"leak_bytes_per_request": int(196608 * s)},
+    "engine-crash": lambda s: {"crash_after_loads": math.ceil(600 / s)},
+}
+_OVER_TIME = ("drift", "leak", "engine-crash")
+KINDS: dict[str, Callable[..., dict[str, Any]]] = {"lab": _lab, "vllm_cpu": _vllm}
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters of this file."""
+        return {"arm_engine": arm_engine, "arm_faults": faults_of}

@@ -1,0 +1,135 @@
+"""The job file of one step: what the probe shall do on the target without the controller. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_PROCESSES_S = 4.0  # restart of the engine, dropping of caches, calibration, waiting for idle
+_NEEDED = ("key", "kind", "set", "tiers", "context_tokens", "suffix_tokens", "output_tokens")
+_QUOTA = 2_000_000_000  # bytes of journals
+
+
+def arm_job(
+    engine: Mapping[str, Any],
+    step: Mapping[str, Any],
+    attempt: Mapping[str, Any],
+    site: Mapping[str, Any],
+    host: Mapping[str, Any],
+    faults: Mapping[str, float],
+) -> dict[str, Any]:
+    """Return the job file, the same at each call, so that a repeated start adopts the job that is there. Raises ValueError with a sentence."""
+    needed = (
+        "key",
+        "kind",
+        "set",
+        "tiers",
+        "context_tokens",
+        "suffix_tokens",
+        "output_tokens",
+        *(("seconds", "tier") if step.get("kind") == "soak" else ()),
+    )
+    if lacking := [key for key in needed if key not in step]:
+        raise ValueError(f"The step {step.get('key')} cannot become a job, it lacks {', '.join(lacking)}.")
+    settings = site.get("engine") or {}
+    probe = [host["python"], "-I", f"{host['root']}/probe.pyz", "engine"]
+    expected = round(expected_s(engine, step), 1)
+    return {
+        "schema": 1,
+        "job": f"{attempt['id']}-{step['key']}",
+        "kind": step["kind"],
+        "fence": int(attempt["fence"]),
+        "host": host["name"],
+        "expected_s": expected,
+        "engine": {
+            "base_url": engine["base_url"],
+            "model": engine["model"],
+            "health_path": "/health",
+            "metrics_path": "/metrics",
+            "control": {
+                "start": [*probe, "start", "--spec", engine["spec_path"]],
+                "stop": [*probe, "stop", "--spec", engine["spec_path"]],
+                "env": {},
+            },
+            "pid_file": engine["pid_file"],
+            "kv_dirs": engine["kv_dirs"],
+            "array_stats": engine["array_stats"],
+            "declared": engine["declared"],
+        },
+        "arm": engine["arm"],
+        "workload": {
+            "seed": int(attempt["seed"]),
+            "context_tokens": step["context_tokens"],
+            "suffix_tokens": step["suffix_tokens"],
+            "output_tokens": output_tokens(int(step["output_tokens"]), faults),
+            "vocab": list(settings.get("vocab") or [100, 999]),
+            "set": step["set"],
+            "unique": True,
+            "tiers": step["tiers"],
+        },
+        "phases": {
+            "store": bool(step.get("store")) and bool(engine["kv_dirs"]),
+            "store_concurrency": int(settings.get("store_concurrency", 8)),
+            "cool": bool(step.get("cool", True)),
+            "warmup": int(step.get("warmup", 0)),
+            "canary": bool(step.get("canary")),
+            "expect_hits": bool(step.get("canary")) and bool(engine["kv_dirs"]),
+            "repeat": int(step.get("repeat", 0)),
+            "chunk_offsets": step["kind"] != "soak",
+        },
+        "soak": _soak(step),
+        "limits": {
+            "request_timeout_s": settings.get("request_timeout_s", 60),
+            "disk_quota_bytes": int(site.get("disk_quota_bytes", _QUOTA)),
+            "deadline_s": max(600, int(10 * expected) if step["kind"] == "run" else int(expected) + 600),
+        },
+    }
+
+
+def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any]) -> int:
+    """Return how many bytes the store phase of this step writes (prefixes x length x bytes a token), 0 without one."""
+    if not step.get("store") or not engine["kv_dirs"]:
+        return 0
+    return _prefixes(step) * int(step["context_tokens"]) * int(engine["kv_token_bytes"])
+
+
+def expected_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
+    """Return how long the job should take in seconds, from token counts and the engine's rates: compute and transfer are serial resources."""
+    prompt = int(step["context_tokens"]) + int(step["suffix_tokens"])
+    prefill = prompt * engine["prefill_token_s"]
+    loads = bool(step.get("canary")) and engine["load_token_s"] is not None
+    request = int(step["context_tokens"]) * engine["load_token_s"] if loads else prefill
+    store = _prefixes(step) * prefill if step.get("store") and engine["kv_dirs"] else 0.0
+    other = (int(step.get("warmup", 0)) + int(step.get("repeat", 0))) * prefill
+    load = float(step["seconds"]) if step["kind"] == "soak" else sum(int(tier["requests"]) for tier in step["tiers"]) * request
+    return float(_PROCESSES_S + store + other + load)
+
+
+def output_tokens(wanted: int, faults: Mapping[str, float]) -> int:
+    """Return the output length that the client asks for; a rig that is not fair asks one arm for less."""
+    return max(2, round(wanted * (1 - min(0.9, 0.25 * faults.get("unequal-work", 0.0)))))
+
+
+def _soak(step: Mapping[str, Any]) -> dict[str, Any] | None:
+    if step["kind"] != "soak":
+        return None
+    return {
+        "seconds": step["seconds"],
+        "tier": step["tier"],
+        "telemetry_s": step["telemetry_s"],
+        "rotate_prefixes": _prefixes(step),
+        "request_cap": step.get("request_cap"),
+    }
+
+
+def _prefixes(step: Mapping[str, Any]) -> int:
+    count = sum(int(tier["requests"]) for tier in step["tiers"])
+    return int(step.get("rotate_prefixes") or count) if step["kind"] == "soak" else count
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters of this file."""
+        return {"arm_job": arm_job, "arm_kv_bytes": kv_bytes}
