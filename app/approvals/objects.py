@@ -1,0 +1,166 @@
+"""What can be approved: for each kind the object, the hash to look at, and why it may not be decided now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from app.approvals import repository
+from app.approvals.models import Approval
+from app.attempts import repository as attempts
+from app.attempts.models import Attempt, VerdictRevision
+from app.attempts.usecases import cause_hash
+from app.attempts.views import newest_reports
+from app.engagements import facts as engagement_facts
+from app.engagements.models import Engagement
+from app.kit.clock import now
+from app.kit.i18n import N_, pair
+from app.plans import repository as plans
+from app.plans.models import PlanRevision
+from app.plans.reading import plan_of
+from app.reports.models import Report
+from gates.canonical import sha256_of
+from gates.model import Verdict
+from gates.pipeline import engagement_state
+from gates.pipeline_facts import Decisions, Facts, State
+from gates.text import Text
+from gates.transitions import RunStatus
+
+KINDS = ("plan", "conditional", "sign_off", "rig_cause", "stop_loss", "close")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One object of approval. `refusal` says why nobody can decide on it now; `decided` is what was said about this hash."""
+
+    kind: str
+    id: str
+    hash: str
+    title: Text
+    reason: Text
+    gate: str | None = None
+    attempt_id: str | None = None
+    refusal: Text | None = None
+    decided: Decisions = field(default_factory=Decisions)
+    given: list[Approval] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of one engagement, read once."""
+
+    engagement: Engagement
+    facts: Facts
+    revisions: list[PlanRevision]
+    attempts: list[Attempt]
+    given: list[Approval]
+    verdicts: dict[str, VerdictRevision]
+    reports: dict[str, dict[str, Report]]
+
+
+def items(s: Session, engagement: Engagement) -> list[Item]:
+    """Return everything of an engagement that can be, or could have been, decided."""
+    tries = attempts.attempts_of(s, engagement.id)
+    revisions = plans.revisions(s, engagement.id)
+    given = repository.approvals_of(s, engagement.id)
+    ids = [a.id for a in tries]
+    rows = _Rows(
+        engagement,
+        engagement_facts.facts_of(engagement, revisions, tries, given),
+        revisions,
+        tries,
+        given,
+        attempts.latest_verdicts(s, ids),
+        newest_reports(s, ids),
+    )
+    return [*_plans(rows), *(item for a in tries if not a.rehearsal for item in _of_attempt(rows, a)), _close(rows)]
+
+
+def _plans(rows: _Rows) -> Iterator[Item]:
+    for revision in rows.revisions:
+        refusal = None
+        if revision.sealed_at:
+            refusal = pair(N_("Revision {number} of the plan is sealed already."), number=revision.revision)
+        elif revision is not rows.revisions[-1]:
+            refusal = pair(N_("Revision {number} of the plan was replaced by a newer one."), number=revision.revision)
+        elif rows.facts.closed:
+            refusal = engagement_state(rows.facts)[1]
+        title = pair(N_("Plan, revision {number}"), number=revision.revision)
+        reason = pair(N_("Both parties approve the hash of the plan; then it is sealed."))
+        yield _item(rows, "plan", revision.id, revision.hash, title, reason, refusal=refusal)
+
+
+def _of_attempt(rows: _Rows, a: Attempt) -> Iterator[Item]:
+    verdict, words = rows.verdicts.get(a.id), {"gate": a.gate, "number": a.number}
+    if a.verdict == Verdict.CONDITIONAL and verdict:
+        title = pair(N_("Conditional: {gate}, attempt {number}"), **words)
+        reason = pair(
+            N_("The verdict is conditional ({because}); it goes on only when both parties consent."), because=", ".join(a.because or []) or "-"
+        )
+        yield _item(rows, "conditional", a.id, verdict.hash, title, reason, a)
+    if a.verdict and verdict:
+        yield _sign_off(rows, a, verdict)
+    if a.verdict == Verdict.FAIL and verdict and _on_fail(rows, a) == "stop":
+        yield _stop_loss(rows, a, verdict)
+    if a.rig_cause and a.verdict not in (Verdict.PASS, Verdict.CONDITIONAL, Verdict.FAIL):
+        title = pair(N_("Rig cause: {gate}, attempt {number}"), **words)
+        reason = pair(N_("Claimed: {cause} When both parties approve, the attempt does not count."), cause=a.rig_cause)
+        yield _item(rows, "rig_cause", a.id, cause_hash(a), title, reason, a)
+
+
+def _sign_off(rows: _Rows, a: Attempt, verdict: VerdictRevision) -> Item:
+    """Return the sign-off of a report, which must exist and carry the manifest of the newest judgement."""
+    reports = rows.reports.get(a.id, {}).values()
+    refusal = None
+    if a.status != RunStatus.FINISHED or not reports:
+        refusal = pair(N_("There is no report to sign yet: the attempt is not finished."))
+    elif not any(report.manifest_hash == verdict.manifest_hash for report in reports):
+        refusal = pair(N_("The report was printed before the newest judgement; it is printed again before anybody signs."))
+    title = pair(N_("Report: {gate}, attempt {number}"), gate=a.gate, number=a.number)
+    reason = pair(N_("The report is printed, signed and stamped; the scan is uploaded and linked by its hash."))
+    return _item(rows, "sign_off", a.id, verdict.manifest_hash, title, reason, a, refusal)
+
+
+def _stop_loss(rows: _Rows, a: Attempt, verdict: VerdictRevision) -> Item:
+    """Return the lifting of a stop, which is open to objection for the plan's days and then final."""
+    until = objection_until(rows.revisions, a)
+    title = pair(N_("Lift the stop-loss: {gate}, attempt {number}"), gate=a.gate, number=a.number)
+    reason = pair(N_("Open to objection until {until}. The fail stays in every report."), until=f"{until:%Y-%m-%d %H:%M} UTC" if until else "-")
+    refusal = None
+    if until and now() > until:
+        refusal = pair(N_("The days of objection ended at {until}; the stop is final."), until=f"{until:%Y-%m-%d %H:%M} UTC")
+    return _item(rows, "stop_loss", a.id, verdict.hash, title, reason, a, refusal)
+
+
+def _close(rows: _Rows) -> Item:
+    engagement, (state, why) = rows.engagement, engagement_state(rows.facts)
+    refusal = None
+    if state not in (State.NOT_CONCLUDED, State.STOPPED):
+        refusal = pair(N_("Only an engagement that is stopped or not concluded is closed by approval; this one is {state}."), state=str(state))
+    digest = sha256_of({"engagement": engagement.id, "state": str(state), "reason": why.json()})
+    return _item(rows, "close", engagement.id, digest, pair(N_("Close the engagement")), why, refusal=refusal)
+
+
+def objection_until(revisions: list[PlanRevision], a: Attempt) -> datetime | None:
+    """Return when the days of objection against a fail end; None while the attempt goes on."""
+    if a.finished_at is None:
+        return None
+    plan = next(plan_of(revision) for revision in revisions if revision.id == a.plan_id)
+    return a.finished_at + timedelta(days=plan.policy.objection_days)
+
+
+def _on_fail(rows: _Rows, a: Attempt) -> str:
+    return next(fact.on_fail for fact in rows.facts.attempts if fact.id == a.id)
+
+
+def _item(
+    rows: _Rows, kind: str, object_id: str, digest: str, title: Text, reason: Text, a: Attempt | None = None, refusal: Text | None = None
+) -> Item:
+    given = [g for g in rows.given if (g.object_kind, g.object_id) == (kind, object_id)]
+    decided = engagement_facts.decisions([g for g in given if g.object_hash == digest], kind, object_id)
+    if engagement_facts.decisions(given, kind, object_id).agreed:
+        refusal = refusal or pair(N_("Both parties have agreed already."))
+    return Item(kind, object_id, digest, title, reason, a.gate if a else None, a.id if a else None, refusal, decided, given)

@@ -1,0 +1,45 @@
+"""Finding attempts and steps for an actor, and when figures of the main gate are still sealed."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from app.accounts.actor import Actor
+from app.attempts import repository
+from app.attempts.models import Attempt, Step
+from app.engagements.access import find
+from app.engagements.models import Engagement
+from app.kit.errors import NotFound
+from app.kit.i18n import N_
+from gates.transitions import RunStatus
+
+SEALED_GATE = "G3"
+
+
+def find_attempt(s: Session, attempt_id: str, actor: Actor) -> tuple[Attempt, Engagement]:
+    """Return an attempt whose engagement the actor sees. Raises NotFound in both cases alike."""
+    attempt = repository.attempt(s, attempt_id)
+    if attempt is None:
+        raise NotFound("no_such_attempt", N_("There is no attempt {id}."), id=attempt_id)
+    try:
+        return attempt, find(s, attempt.engagement_id, actor)
+    except NotFound:
+        raise NotFound("no_such_attempt", N_("There is no attempt {id}."), id=attempt_id) from None
+
+
+def find_step(s: Session, step_id: str, actor: Actor) -> tuple[Step, Attempt, Engagement]:
+    """Return a step whose engagement the actor sees. Raises NotFound in both cases alike."""
+    step = repository.step(s, step_id)
+    if step is None:
+        raise NotFound("no_such_step", N_("There is no step {id}."), id=step_id)
+    return step, *find_attempt(s, step.attempt_id, actor)
+
+
+def figures_sealed(attempt: Attempt) -> bool:
+    """Tell whether no measured value may be shown yet (DESIGN 4.11).
+
+    Whoever saw the arms compared before the last run ends could stop an attempt that goes badly. An attempt in error still
+    counts as going on, since it can be retried; a rehearsal is practice and hides nothing.
+    """
+    over = attempt.verdict is not None or attempt.status in (RunStatus.FINISHED, RunStatus.CANCELED)
+    return attempt.gate == SEALED_GATE and not attempt.rehearsal and not over

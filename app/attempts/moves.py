@@ -1,0 +1,59 @@
+"""One change of an attempt's status by a person: status, transition row and audit row together.
+
+The engine's own changes are committed under its lease (`app.engine.claim`), by the same table.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from app.accounts.actor import Actor
+from app.attempts.models import Attempt, Transition
+from app.audit.chain import record
+from app.kit.clock import now
+from app.kit.db import new_id
+from app.kit.errors import Refused
+from gates.transitions import Event, IllegalTransition, RunStatus, apply
+
+CREATE = "create"  # the one event that has no status before it
+
+
+def created(s: Session, attempt: Attempt, actor: Actor) -> None:
+    """Write the first transition of a new attempt."""
+    _write(s, attempt, "", CREATE, actor, "")
+
+
+def move(s: Session, attempt: Attempt, event: Event, actor: Actor, reason: str = "") -> None:
+    """Apply an event. Raises Refused when the present status does not allow it; nothing is written then.
+
+    The generation grows, so that whatever the engine began under the old one can no longer be committed.
+    """
+    before = RunStatus(attempt.status)
+    after = apply(before, event)
+    if isinstance(after, IllegalTransition):
+        raise Refused("illegal_transition", after.text)
+    attempt.status = str(after)
+    attempt.generation += 1
+    attempt.lease_owner = attempt.lease_until = None
+    if after.ended:
+        attempt.finished_at = now()
+    _write(s, attempt, str(before), str(event), actor, reason)
+
+
+def _write(s: Session, attempt: Attempt, before: str, event: str, actor: Actor, reason: str) -> None:
+    s.add(
+        Transition(
+            id=new_id(),
+            attempt_id=attempt.id,
+            generation=attempt.generation,
+            from_status=before,
+            event=event,
+            to_status=attempt.status,
+            actor=actor.label,
+            reason=reason,
+            at=now(),
+        )
+    )
+    s.flush()
+    data = {"from": before, "event": event, "to": attempt.status, "generation": attempt.generation, "reason": reason}
+    record(s, actor=actor, action=f"attempt.{event}", object_kind="attempt", object_id=attempt.id, data=data)

@@ -1,0 +1,67 @@
+"""Every query about attempts, steps, events, samples and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.attempts.models import Attempt, Sample, Step, StepEvent, Transition, VerdictRevision
+
+
+def attempt(s: Session, attempt_id: str) -> Attempt | None:
+    """Return an attempt by id."""
+    return s.get(Attempt, attempt_id)
+
+
+def attempts_of(s: Session, engagement_id: str) -> list[Attempt]:
+    """Return all attempts and rehearsals of an engagement in the order in which they were started."""
+    query = select(Attempt).where(Attempt.engagement_id == engagement_id).order_by(Attempt.created_at, Attempt.id)
+    return list(s.execute(query).scalars())
+
+
+def steps_of(s: Session, attempt_id: str) -> list[Step]:
+    """Return an attempt's steps in order."""
+    return list(s.execute(select(Step).where(Step.attempt_id == attempt_id).order_by(Step.position)).scalars())
+
+
+def step(s: Session, step_id: str) -> Step | None:
+    """Return a step by id."""
+    return s.get(Step, step_id)
+
+
+def transitions_of(s: Session, attempt_id: str) -> list[Transition]:
+    """Return an attempt's transitions in order."""
+    return list(s.execute(select(Transition).where(Transition.attempt_id == attempt_id).order_by(Transition.generation)).scalars())
+
+
+def events_after(s: Session, attempt_id: str, after: int, limit: int) -> list[StepEvent]:
+    """Return events with a larger id, in order."""
+    query = select(StepEvent).where(StepEvent.attempt_id == attempt_id, StepEvent.id > after).order_by(StepEvent.id).limit(limit)
+    return list(s.execute(query).scalars())
+
+
+def samples_after(s: Session, attempt_id: str, after: int, limit: int) -> list[Sample]:
+    """Return samples with a larger id, in order."""
+    query = select(Sample).where(Sample.attempt_id == attempt_id, Sample.id > after).order_by(Sample.id).limit(limit)
+    return list(s.execute(query).scalars())
+
+
+def counts(s: Session, attempt_id: str) -> tuple[int, int]:
+    """Return how many events and samples an attempt has."""
+    events = s.execute(select(func.count()).select_from(StepEvent).where(StepEvent.attempt_id == attempt_id)).scalar_one()
+    samples = s.execute(select(func.count()).select_from(Sample).where(Sample.attempt_id == attempt_id)).scalar_one()
+    return events, samples
+
+
+def verdicts_of(s: Session, attempt_id: str) -> list[VerdictRevision]:
+    """Return an attempt's judgements, the newest last."""
+    query = select(VerdictRevision).where(VerdictRevision.attempt_id == attempt_id).order_by(VerdictRevision.revision)
+    return list(s.execute(query).scalars())
+
+
+def latest_verdicts(s: Session, attempt_ids: Iterable[str]) -> dict[str, VerdictRevision]:
+    """Return the newest judgement of each attempt that has one."""
+    query = select(VerdictRevision).where(VerdictRevision.attempt_id.in_(list(attempt_ids))).order_by(VerdictRevision.revision)
+    return {row.attempt_id: row for row in s.execute(query).scalars()}

@@ -1,0 +1,210 @@
+"""What web, API and CLI show of an attempt, made once: no face computes a number of its own (docs/architecture.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.accounts.actor import Actor, require
+from app.accounts.repository import user
+from app.accounts.roles import Permission
+from app.attempts import access, repository
+from app.attempts.models import Attempt, Sample, Step, StepEvent, VerdictRevision
+from app.engagements import facts as engagement_facts
+from app.engagements.models import Engagement
+from app.kit.clock import stamp
+from app.reports.models import Report
+from gates.pipeline import may_retry
+from gates.transitions import RunStatus
+
+MOST_ROWS = 5000
+# What may be seen of a sample while figures are sealed: that it happened and whether it is valid, never how fast it was.
+SEALED_KEYS = ("seq", "phase", "tier", "prompt", "finish_reason", "http_status", "kind")
+
+
+def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]:
+    """Return everything a page shows of one attempt."""
+    require(actor, Permission.VIEW)
+    attempt, engagement = access.find_attempt(s, attempt_id, actor)
+    steps = repository.steps_of(s, attempt_id)
+    verdicts = repository.verdicts_of(s, attempt_id)
+    event_count, sample_count = repository.counts(s, attempt_id)
+    starter = user(s, attempt.started_by)
+    newest = verdicts[-1] if verdicts else None
+    sealed = access.figures_sealed(attempt)
+    return {
+        "id": attempt.id,
+        "engagement": _engagement(engagement),
+        "gate": attempt.gate,
+        "title": gate_title(attempt.gate),
+        "number": attempt.number,
+        "rehearsal": attempt.rehearsal,
+        "simulated": bool(engagement.targets["simulated"]),
+        "status": attempt.status,
+        "verdict": attempt.verdict,
+        "because": attempt.because or [],
+        "problem": attempt.problem,
+        "cancel_requested_at": stamp(attempt.cancel_requested_at),
+        "cancel_reason": attempt.cancel_reason,
+        "rig_cause": attempt.rig_cause,
+        "plan_hash": attempt.plan_hash,
+        "seed": attempt.seed,
+        "counted": attempt.counted_at is not None or attempt.verdict is not None,
+        "created_at": stamp(attempt.created_at),
+        "started_at": stamp(attempt.started_at),
+        "finished_at": stamp(attempt.finished_at),
+        "started_by": starter.name if starter else "Quadgate",
+        "node": attempt.node,
+        "steps": [_step(step) for step in steps],
+        "transitions": [
+            {"from": t.from_status, "event": t.event, "to": t.to_status, "actor": t.actor, "reason": t.reason, "at": stamp(t.at)}
+            for t in repository.transitions_of(s, attempt_id)
+        ],
+        "may": _may(s, attempt, engagement, steps, actor),
+        "sealed_figures": sealed,
+        "comparison_hidden": sealed,
+        "document": newest.document if newest and not sealed else None,
+        "verdict_hash": newest.hash if newest else None,
+        "manifest_hash": newest.manifest_hash if newest else None,
+        "revisions": _revisions(verdicts),
+        "reports": [
+            {"id": r.id, "language": r.language, "revision": r.revision, "number": r.number, "sha256": r.sha256, "size": r.size}
+            for r in newest_reports(s, [attempt_id]).get(attempt_id, {}).values()
+        ],
+        "events": event_count,
+        "samples": sample_count,
+    }
+
+
+def events(s: Session, *, attempt_id: str, after: int, limit: int, actor: Actor) -> list[dict[str, Any]]:
+    """Return the events of Ansible with an id above `after`, at most `limit`, in order."""
+    require(actor, Permission.VIEW)
+    attempt, _ = access.find_attempt(s, attempt_id, actor)
+    sealed = access.figures_sealed(attempt)
+    return [_event(e, sealed) for e in repository.events_after(s, attempt_id, after, _limit(limit))]
+
+
+def samples(s: Session, *, attempt_id: str, after: int, limit: int, actor: Actor) -> list[dict[str, Any]]:
+    """Return the samples with an id above `after`, at most `limit`, in order; without measured values while they are sealed."""
+    require(actor, Permission.VIEW)
+    attempt, _ = access.find_attempt(s, attempt_id, actor)
+    sealed = access.figures_sealed(attempt)
+    return [_sample(row, sealed) for row in repository.samples_after(s, attempt_id, after, _limit(limit))]
+
+
+def gate_title(gate: str) -> dict[str, str]:
+    """Return a gate's title in both languages."""
+    from gates.registry import GATES  # the gates bring numpy and scipy: only who shows one pays for them
+
+    return GATES[gate].title.json()
+
+
+def newest_reports(s: Session, attempt_ids: list[str]) -> dict[str, dict[str, Report]]:
+    """Return the newest report of each attempt and language."""
+    rows = s.execute(select(Report).where(Report.attempt_id.in_(attempt_ids)).order_by(Report.revision)).scalars()
+    found: dict[str, dict[str, Report]] = {}
+    for row in rows:
+        found.setdefault(row.attempt_id, {})[row.language] = row
+    return found
+
+
+def _limit(limit: int) -> int:
+    return max(1, min(limit, MOST_ROWS))
+
+
+def _engagement(e: Engagement) -> dict[str, Any]:
+    return {
+        "id": e.id,
+        "code": e.code,
+        "customer": e.customer,
+        "vendor": e.vendor,
+        "site": e.site,
+        "state": e.state,
+        "state_reason": e.state_reason,
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "id": step.id,
+        "position": step.position,
+        "key": step.key,
+        "kind": step.kind,
+        "title": step.title,
+        "status": step.status,
+        "try_no": step.try_no,
+        "problem": step.problem,
+        "params": step.spec.get("params") or {},
+        "started_at": stamp(step.started_at),
+        "finished_at": stamp(step.finished_at),
+        "expected_end_at": stamp(step.expected_end_at),
+        "last_seen_at": stamp(step.last_seen_at),
+    }
+
+
+def _may(s: Session, attempt: Attempt, engagement: Engagement, steps: list[Step], actor: Actor) -> dict[str, bool]:
+    """Return what this person can do with this attempt now."""
+    status = RunStatus(attempt.status)
+    over = status in (RunStatus.FINISHED, RunStatus.CANCELED) or attempt.verdict is not None
+    waits = status is RunStatus.WAITING and any(step.status == "waiting" for step in steps)
+    retriable = status is RunStatus.ERROR and may_retry(engagement_facts.gather(s, engagement), attempt.id) is None
+    return {
+        "cancel": not over and attempt.cancel_requested_at is None and actor.may(Permission.CANCEL_ATTEMPT),
+        "retry": retriable and actor.may(Permission.RETRY_ATTEMPT),
+        "form": waits and attempt.cancel_requested_at is None and actor.may(Permission.SUBMIT_FORM),
+    }
+
+
+def _revisions(verdicts: list[VerdictRevision]) -> list[dict[str, Any]]:
+    """Return every judgement with the checks that it changed against the one before."""
+    shown: list[dict[str, Any]] = []
+    before: dict[str, Any] = {}
+    for row in verdicts:
+        checks = {check["id"]: check["verdict"] for check in row.document.get("checks") or []}
+        changed = [
+            {"check": key, "from": before.get(key), "to": checks.get(key)}
+            for key in sorted({*before, *checks} if shown else ())
+            if before.get(key) != checks.get(key)
+        ]
+        shown.append(
+            {
+                "revision": row.revision,
+                "verdict": row.verdict,
+                "hash": row.hash,
+                "judge_version": row.judge_version,
+                "rules_hash": row.rules_hash,
+                "plan_hash": row.plan_hash,
+                "manifest_hash": row.manifest_hash,
+                "at": stamp(row.at),
+                "changed": changed,
+            }
+        )
+        before = checks
+    return shown
+
+
+def _event(e: StepEvent, sealed: bool) -> dict[str, Any]:
+    # The task `reply` carries the journal that a poll fetched.
+    hidden = sealed and ("reply" in e.task or ".jsonl" in e.stdout)
+    return {
+        "id": e.id,
+        "step_id": e.step_id,
+        "run": e.run,
+        "counter": e.counter,
+        "kind": e.kind,
+        "host": e.host,
+        "task": e.task,
+        "stdout": "" if hidden else e.stdout,
+        "at": stamp(e.at),
+    }
+
+
+def _sample(row: Sample, sealed: bool) -> dict[str, Any]:
+    data = row.data
+    if sealed:
+        error = row.data.get("error")
+        data = {key: row.data[key] for key in SEALED_KEYS if key in row.data}
+        data["error"] = {"kind": error.get("kind")} if isinstance(error, dict) else None
+    return {"id": row.id, "step_id": row.step_id, "stream": row.stream, "seq": row.seq, "data": data}

@@ -1,0 +1,93 @@
+"""Gather what the rules of gates.pipeline need to know, and keep the engagement's stored state in step with what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from app.accounts.actor import Actor
+from app.approvals import repository as approvals
+from app.approvals.models import Approval
+from app.attempts import repository as attempts
+from app.attempts.models import Attempt
+from app.audit.chain import record
+from app.engagements.models import Engagement
+from app.plans import repository as plans
+from app.plans.models import PlanRevision
+from app.plans.reading import plan_of
+from gates.model import Verdict
+from gates.pipeline import engagement_state
+from gates.pipeline_facts import AttemptFacts, Decisions, Facts, Policy
+from gates.transitions import RunStatus
+
+
+def gather(s: Session, engagement: Engagement) -> Facts:
+    """Return the facts of an engagement as they stand in this transaction."""
+    revisions = plans.revisions(s, engagement.id)
+    tries = attempts.attempts_of(s, engagement.id)
+    return facts_of(engagement, revisions, tries, approvals.approvals_of(s, engagement.id))
+
+
+def facts_of(engagement: Engagement, revisions: Sequence[PlanRevision], tries: Sequence[Attempt], given: Sequence[Approval]) -> Facts:
+    """Return the facts that rows say."""
+    by_id = {revision.id: revision for revision in revisions}
+    sealed = [revision for revision in revisions if revision.sealed_at]
+    rules = plan_of(sealed[-1] if sealed else revisions[-1])
+
+    def attempt_facts(a: Attempt) -> AttemptFacts:
+        return AttemptFacts(
+            id=a.id,
+            gate=a.gate,
+            number=a.number,
+            rehearsal=a.rehearsal,
+            status=RunStatus(a.status),
+            counted=a.counted_at is not None or a.verdict is not None,
+            verdict=Verdict(a.verdict) if a.verdict else None,
+            on_fail=plan_of(by_id[a.plan_id]).policy.on_fail[a.gate],
+            rig_cause=decisions(given, "rig_cause", a.id),
+            consent=decisions(given, "conditional", a.id),
+            sign_off=decisions(given, "sign_off", a.id),
+            lift=decisions(given, "stop_loss", a.id),
+        )
+
+    return Facts(
+        policy=Policy(rules.policy.attempts, rules.policy.sign_off),
+        sealed=revisions[-1].sealed_at is not None,
+        ever_sealed=bool(sealed),
+        closed=decisions(given, "close", engagement.id).agreed,
+        attempts=tuple(attempt_facts(a) for a in tries),
+    )
+
+
+def decisions(given: Sequence[Approval], kind: str, object_id: str) -> Decisions:
+    """Return what the parties said about an object.
+
+    Both must have said it about the same hash: of a plan, verdict or report that was made anew, older words do not count
+    together with newer ones. What was once agreed stays agreed.
+    """
+    by_hash: dict[str, Decisions] = {}
+    for a in given:
+        if (a.object_kind, a.object_id) != (kind, object_id):
+            continue
+        seen = by_hash.pop(a.object_hash, Decisions())
+        approved = seen.approved | ({a.party} if a.decision == "approve" else set())
+        rejected = seen.rejected | ({a.party} if a.decision == "reject" else set())
+        by_hash[a.object_hash] = Decisions(approved, rejected)
+    agreed = next((d for d in by_hash.values() if d.agreed), None)
+    return agreed or (list(by_hash.values())[-1] if by_hash else Decisions())
+
+
+def settle(s: Session, engagement: Engagement, actor: Actor) -> Facts:
+    """Store the state that the rules give, in the transaction of the change that led to it; returns the facts."""
+    s.flush()
+    facts = gather(s, engagement)
+    state, why = engagement_state(facts)
+    if engagement.state != state or engagement.state_reason != why.json():
+        before, engagement.state, engagement.state_reason = engagement.state, str(state), why.json()
+        if before != state:
+            data = {"from": before, "to": str(state), "reason": why.json()}
+            record(s, actor=actor, action="engagement.state", object_kind="engagement", object_id=engagement.id, data=data)
+    engagement.version += 1
+    s.flush()
+    return facts

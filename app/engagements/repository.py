@@ -1,0 +1,23 @@
+"""Every query about engagements."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.engagements.models import Engagement
+
+
+def engagement(s: Session, engagement_id: str) -> Engagement | None:
+    """Return an engagement by id."""
+    return s.get(Engagement, engagement_id)
+
+
+def by_code(s: Session, code: str) -> Engagement | None:
+    """Return an engagement by its code."""
+    return s.execute(select(Engagement).where(Engagement.code == code)).scalar_one_or_none()
+
+
+def engagements(s: Session) -> list[Engagement]:
+    """Return all engagements, the newest first."""
+    return list(s.execute(select(Engagement).order_by(Engagement.created_at.desc(), Engagement.id.desc())).scalars())

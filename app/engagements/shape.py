@@ -1,0 +1,166 @@
+"""The shape of an engagement file: which keys there are, and what each may hold. Values are read by gates.schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from app.accounts.roles import Role
+from gates.canonical import plain
+from gates.schema import BAD, Choice, Items, Measure, Problems, Spec, Whole, Words, YesNo, join
+
+GROUPS = ("engine", "storage", "loadgen", "bmc")
+KINDS = ("array", "drive", "nic", "gpu", "server", "switch", "cable", "optic", "license", "other")
+TEXT = Words()
+NAME = Words(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "a host name of lower-case letters, digits and dashes", "由小写字母、数字和连字符组成的主机名")
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A map with fixed keys, some of them optional; optional ones stay absent."""
+
+    required: Mapping[str, Spec]
+    optional: Mapping[str, Spec] = field(default_factory=dict)
+
+    def read(self, value: Any, path: str, problems: Problems) -> Any:
+        """Return the plain map, or BAD after adding a sentence for each problem."""
+        known = {**self.required, **self.optional}
+        listed = ", ".join(known)
+        if not isinstance(value, Mapping):
+            return problems.expected(path, value, f"a map with {listed}", f"映射：{listed}")
+        for key in value:
+            if key not in known:
+                problems.add(join(path, str(key)), f"this key is unknown; known here: {listed}.", f"未知的键；此处可用：{listed}。")
+        for key in self.required:
+            if key not in value:
+                problems.add(join(path, key), "this key is missing.", "缺少此键。")
+        read = {str(key): known[key].read(item, join(path, str(key)), problems) for key, item in value.items() if key in known}
+        return BAD if BAD in read.values() else read
+
+    def write(self, value: Any) -> Any:
+        """Return the plain form."""
+        return value
+
+
+@dataclass(frozen=True)
+class Named:
+    """A map from names to entries of one kind."""
+
+    name: Words
+    entry: Spec
+    least: int = 1
+
+    def read(self, value: Any, path: str, problems: Problems) -> Any:
+        """Return the plain map, or BAD after adding a sentence for each problem."""
+        if not isinstance(value, Mapping) or len(value) < self.least:
+            return problems.expected(path, value, f"a map with at least {self.least} entries", f"至少 {self.least} 项的映射")
+        read = {}
+        for key, item in value.items():
+            name = self.name.read(str(key), path, problems)
+            read[str(key)] = BAD if name is BAD else self.entry.read(item, join(path, str(key)), problems)
+        return BAD if BAD in read.values() else read
+
+    def write(self, value: Any) -> Any:
+        """Return the plain form."""
+        return value
+
+
+@dataclass(frozen=True)
+class Free:
+    """A map whose keys belong to a playbook role: any plain data, checked by the role's own argument_specs."""
+
+    def read(self, value: Any, path: str, problems: Problems) -> Any:
+        """Return the plain map."""
+        if not isinstance(value, Mapping):
+            return problems.expected(path, value, "a map", "映射")
+        try:
+            return plain(_numbers(value))
+        except (TypeError, ValueError) as error:
+            return problems.add(path, f"{error}.", f"{error}。")
+
+    def write(self, value: Any) -> Any:
+        """Return the plain form."""
+        return value
+
+
+def _numbers(value: Any) -> Any:
+    """Give roles the numbers that they expect: what is no part of the judgement need not be exact."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, Mapping):
+        return {key: _numbers(item) for key, item in value.items()}
+    return [_numbers(item) for item in value] if isinstance(value, list) else value
+
+
+@dataclass(frozen=True)
+class AsWritten:
+    """A quantity that is checked and kept as it was written, e.g. "7.68 TB"."""
+
+    measure: Measure
+
+    def read(self, value: Any, path: str, problems: Problems) -> Any:
+        """Return the text, or BAD after adding a problem."""
+        return BAD if self.measure.read(value, path, problems) is BAD else str(value)
+
+    def write(self, value: Any) -> Any:
+        """Return the plain form."""
+        return value
+
+
+PERSON = Keys(
+    {
+        "login": Words(
+            r"[A-Za-z0-9][A-Za-z0-9._-]{1,79}", "2 to 80 letters, digits, dots, dashes or underscores", "2 到 80 个字母、数字、点、连字符或下划线"
+        ),
+        "name": TEXT,
+        "roles": Items(Choice(tuple(str(role) for role in Role if role is not Role.ADMIN)), least=1),
+    },
+    {"title": TEXT},
+)
+PEOPLE = Keys({"vendor": Items(PERSON, least=1, unique=False), "customer": Items(PERSON, least=1, unique=False)})
+LINE = Keys(
+    {"kind": Choice(KINDS), "model": TEXT, "quantity": Whole(1, 100_000)},
+    {
+        "firmware": Items(TEXT, least=1),
+        "capacity": AsWritten(Measure("bytes", open_low=True)),
+        "speed": AsWritten(Measure("rate", open_low=True)),
+        "note": TEXT,
+    },
+)
+PIECE = Keys({"kind": Choice(KINDS), "model": TEXT, "serial": TEXT}, {"slot": TEXT, "firmware": TEXT, "host": NAME, "note": TEXT})
+HOST = Keys(
+    {"groups": Items(Choice(GROUPS)), "connection": Choice(("local", "ssh"))},
+    {
+        "address": Words(r"[A-Za-z0-9:][A-Za-z0-9.:-]{0,252}", "a host name or an IP address", "主机名或 IP 地址"),
+        "port": Whole(1, 65535),
+        "user": Words(r"[a-z_][a-z0-9_-]{0,31}", "a user name", "用户名"),
+        "credential": Words(r"[a-z0-9][a-z0-9._-]{0,79}", "the name of a stored credential", "已保存凭据的名称"),
+        "host_key": Words(r"[^\x00-\x1f\x7f]{1,1000}", "the host's public key, one line", "主机公钥，单行"),
+        "python": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径"),
+        "root": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径"),
+    },
+)
+TARGETS = Keys(
+    {"simulated": YesNo(), "hosts": Named(NAME, HOST), "engine": Free(), "arms": Free()},
+    {"rack": TEXT, "faults": Free(), "fabric": Free(), "array": Free(), "volume": Free(), "offload": Free(), "workload": Free(), "facts": Free()},
+)
+FILE = Keys(
+    {
+        "engagement": Keys(
+            {
+                "code": Words(r"[A-Z0-9][A-Z0-9-]{1,39}", "2 to 40 capital letters, digits or dashes", "2 到 40 个大写字母、数字或连字符"),
+                "customer": TEXT,
+                "vendor": TEXT,
+                "site": TEXT,
+                "contract": Words(r"[^\x00-\x1f\x7f]{1,80}", "text of 1 to 80 characters on one line", "1 到 80 个字符的单行文字"),
+                "people": PEOPLE,
+            }
+        ),
+        "order": Keys({"model": TEXT, "quantity": Whole(1, 100_000), "lines": Items(LINE, least=1, most=500, unique=False)}),
+        "packing_list": Items(PIECE, least=1, most=5000, unique=False),
+        "targets": TARGETS,
+    },
+    {"plan": Free()},
+)

@@ -1,0 +1,230 @@
+"""Evidence: registered file by file, listed in a manifest, judged, and handed out as a bundle that anybody can judge again."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.accounts.actor import SYSTEM, Actor, require
+from app.accounts.roles import Permission
+from app.approvals.repository import approvals_of
+from app.attempts import repository as attempts
+from app.attempts.access import figures_sealed, find_attempt
+from app.attempts.models import Attempt, VerdictRevision
+from app.audit.chain import record
+from app.engagements import repository as engagements
+from app.engagements.facts import decisions
+from app.engagements.models import Engagement
+from app.evidence import bundles, repository, store
+from app.evidence.models import EvidenceFile
+from app.evidence.store import Stored
+from app.kit.clock import now, stamp
+from app.kit.db import new_id, writes
+from app.kit.errors import NotFound, QuadgateError, Refused
+from app.kit.i18n import N_
+from app.plans import repository as plans
+from app.plans.models import PlanRevision
+from app.plans.reading import plan_of
+from gates.bundle import INPUTS, Bundle, Unreadable, make_manifest
+from gates.canonical import canonical_bytes, sha256_of
+from gates.transitions import RunStatus
+
+INTERRUPTIONS = (RunStatus.CANCELED, RunStatus.ERROR, RunStatus.LOST_CONTACT)
+
+
+def register(
+    s: Session,
+    *,
+    attempt_id: str,
+    step_id: str | None,
+    path: str,
+    stored: Stored,
+    host: str = "",
+    tool: str = "",
+    tool_version: str = "",
+    argv: list[Any] | None = None,
+    exit_code: int | None = None,
+    clocks: dict[str, Any] | None = None,
+    actor: Actor = SYSTEM,
+) -> EvidenceFile:
+    """Enter a stored file into an attempt's evidence under its path in the bundle.
+
+    The same bytes again change nothing. Other bytes under a path that is taken (a step that was repeated) take its place, and the
+    audit chain keeps both hashes. Raises Refused once the attempt is judged: then its evidence is closed.
+    """
+    attempt, _ = _rows(s, attempt_id)
+    if attempt.verdict is not None:
+        raise Refused("evidence_closed", N_("The attempt is judged, so its evidence is closed: {path} was not taken."), path=path)
+    return _enter(
+        s, attempt, step_id, path, stored, actor, host=host, tool=tool, tool_version=tool_version, argv=argv, exit_code=exit_code, clocks=clocks
+    )
+
+
+def inputs(s: Session, attempt_id: str) -> dict[str, Any]:
+    """Return evidence/inputs.json: what the engagement knows and no target can tell (docs/evidence-format.md)."""
+    attempt, engagement = _rows(s, attempt_id)
+    status = RunStatus(attempt.status)
+    hosts: dict[str, list[str]] = {}
+    for name, host in engagement.targets["hosts"].items():
+        for group in host["groups"]:
+            hosts.setdefault(group, []).append(name)
+    cause = decisions(approvals_of(s, engagement.id), "rig_cause", attempt.id)
+    baseline = engagement.g2_baseline
+    return {
+        "schema": 1,
+        "engagement": {key: getattr(engagement, key) for key in ("code", "customer", "vendor", "site", "contract")},
+        "order": engagement.order,
+        "packing_list": engagement.packing_list,
+        "hosts": {group: sorted(names) for group, names in hosts.items()},
+        "simulated": bool(engagement.targets["simulated"]),
+        "g2_baseline": {"hash": baseline["hash"], "tiers": baseline["tiers"]} if baseline and attempt.gate == "G3" else None,
+        "injections": [i for step in attempts.steps_of(s, attempt_id) for i in (step.result or {}).get("injections") or []],
+        "rig_causes": [{"kind": "claimed", "text": attempt.rig_cause, "approved": cause.agreed}] if attempt.rig_cause else [],
+        "interruption": str(status) if status in INTERRUPTIONS else None,
+    }
+
+
+def manifest(s: Session, attempt_id: str) -> dict[str, Any]:
+    """Return an attempt's manifest: the one that was judged, or what it would be now."""
+    judged = attempts.verdicts_of(s, attempt_id)
+    if judged:
+        kept: dict[str, Any] = json.loads(store.read(judged[-1].manifest_hash.removeprefix("sha256:")))
+        return kept
+    return _make_manifest(s, attempt_id)
+
+
+def judge_attempt(s: Session, *, attempt_id: str, actor: Actor) -> VerdictRevision:
+    """Judge an attempt from plan and evidence alone, and keep the judgement as a new revision; none is ever replaced.
+
+    The manifest goes into the store under its own hash, so that the bundle of this judgement can be made again at any time.
+    Raises Refused for a rehearsal, QuadgateError when stored evidence is no longer what the manifest says.
+    """
+    from gates.judge import judge
+
+    require(actor, Permission.JUDGE)
+    attempt, _ = find_attempt(s, attempt_id, actor)
+    if attempt.rehearsal:
+        raise Refused("rehearsal", N_("A rehearsal is never judged."))
+    known = store.put_bytes(canonical_bytes(inputs(s, attempt_id)))
+    _enter(s, attempt, None, INPUTS, known, actor, tool="quadgate")
+    made = _make_manifest(s, attempt_id)
+    kept = store.put_bytes(canonical_bytes(made))
+    digests = {entry["path"]: entry["sha256"] for entry in made["files"]}
+    try:
+        document = judge(Bundle(made, lambda path: store.read(digests[path])))
+    except Unreadable as error:
+        raise QuadgateError("evidence_unreadable", error.text) from error
+    document = json.loads(canonical_bytes(document))
+    revision = VerdictRevision(
+        id=new_id(),
+        attempt_id=attempt_id,
+        revision=len(attempts.verdicts_of(s, attempt_id)) + 1,
+        verdict=document["verdict"],
+        document=document,
+        hash=sha256_of(document),
+        judge_version=document["judge_version"],
+        rules_hash=document["rules_hash"],
+        plan_hash=document["plan_hash"],
+        manifest_hash="sha256:" + kept.sha256,
+        at=now(),
+    )
+    s.add(revision)
+    s.flush()
+    data = {"revision": revision.revision, "verdict": revision.verdict, "hash": revision.hash, "manifest_hash": revision.manifest_hash}
+    record(s, actor=actor, action="attempt.judge", object_kind="attempt", object_id=attempt_id, data={**data, "plan_hash": revision.plan_hash})
+    return revision
+
+
+def export_bundle(s: Session, *, attempt_id: str, dest: Path, actor: Actor) -> Path:
+    """Write an attempt's bundle to `dest`: a zip when it ends in .zip, else a directory; the same bundle gives the same bytes.
+
+    Raises Refused while the figures of the main gate are sealed, or when something stands at `dest` already.
+    """
+    require(actor, Permission.EXPORT_EVIDENCE)
+    attempt, _ = find_attempt(s, attempt_id, actor)
+    if figures_sealed(attempt):
+        raise Refused(
+            "figures_sealed",
+            N_("The evidence of {gate} is handed out when its last run has ended: until then nobody compares the arms."),
+            gate=attempt.gate,
+        )
+    listed = manifest(s, attempt_id)
+    judged = attempts.verdicts_of(s, attempt_id)
+    verdict = canonical_bytes(judged[-1].document) if judged else None
+    bundles.write(dest, canonical_bytes(listed), [(f["path"], f["sha256"]) for f in listed["files"]], verdict)
+    if writes(s):  # a reading transaction hands out the same bytes, and leaves no trace since it cannot
+        record(s, actor=actor, action="evidence.export", object_kind="attempt", object_id=attempt_id, data={"manifest_hash": sha256_of(listed)})
+    return dest
+
+
+def evidence_view(s: Session, *, attempt_id: str, actor: Actor) -> list[dict[str, Any]]:
+    """Return the list of an attempt's evidence files, without their bytes."""
+    require(actor, Permission.VIEW)
+    find_attempt(s, attempt_id, actor)
+    return [
+        {"path": f.path, "sha256": f.sha256, "size": f.size, "host": f.host, "tool": f.tool, "tool_version": f.tool_version, "exit_code": f.exit_code}
+        for f in repository.files_of(s, attempt_id)
+    ]
+
+
+def _make_manifest(s: Session, attempt_id: str) -> dict[str, Any]:
+    attempt, engagement = _rows(s, attempt_id)
+    plan_row = plans.revision(s, attempt.plan_id) or PlanRevision()
+    keys = {step.id: step.key for step in attempts.steps_of(s, attempt_id)}
+    status = RunStatus(attempt.status)
+    # While the judge step runs the attempt is still `running`; what the evidence shows is an attempt that measured to its end.
+    seen = status if status.ended or status in INTERRUPTIONS else RunStatus.FINISHED
+    return make_manifest(
+        plan=plan_of(plan_row),
+        gate=attempt.gate,
+        attempt={"id": attempt.id, "number": attempt.number, "rehearsal": attempt.rehearsal, "seed": attempt.seed, "status": str(seen)},
+        simulated=bool(engagement.targets["simulated"]),
+        created_at=stamp(now()) or "",
+        files=[
+            {
+                "path": f.path,
+                "size": f.size,
+                "sha256": f.sha256,
+                "tool": f.tool,
+                "version": f.tool_version,
+                "argv": f.argv,
+                "exit_code": f.exit_code,
+                "host": f.host,
+                "step": keys.get(f.step_id or "", ""),
+                "clocks": f.clocks,
+            }
+            for f in repository.files_of(s, attempt_id)
+        ],
+    )
+
+
+def _enter(s: Session, attempt: Attempt, step_id: str | None, path: str, stored: Stored, actor: Actor, **about: Any) -> EvidenceFile:
+    """Insert or renew the row of a path, and record it."""
+    if not re.fullmatch(r"evidence/[^\x00-\x1f\\]{1,280}", path) or {"", ".", ".."} & set(path.split("/")):
+        raise Refused("bad_path", N_("{path} is no path of an evidence bundle."), path=repr(path))
+    row = repository.file_at(s, attempt.id, path)
+    if row is not None and row.sha256 == stored.sha256:
+        return row
+    before = row.sha256 if row else None
+    if row is None:
+        row = EvidenceFile(id=new_id(), attempt_id=attempt.id, path=path)
+        s.add(row)
+    row.step_id, row.sha256, row.size, row.at = step_id, stored.sha256, stored.size, now()
+    for name, value in about.items():
+        setattr(row, name, value)
+    s.flush()
+    data = {"path": path, "sha256": stored.sha256, "size": stored.size, "replaces": before}
+    record(s, actor=actor, action="evidence.add", object_kind="attempt", object_id=attempt.id, data=data)
+    return row
+
+
+def _rows(s: Session, attempt_id: str) -> tuple[Attempt, Engagement]:
+    attempt = attempts.attempt(s, attempt_id)
+    engagement = engagements.engagement(s, attempt.engagement_id) if attempt else None
+    if attempt is None or engagement is None:
+        raise NotFound("no_such_attempt", N_("There is no attempt {id}."), id=attempt_id)
+    return attempt, engagement

@@ -1,0 +1,127 @@
+"""Plans: checked, made canonical, hashed, revised, sealed. A sealed revision never changes; a change is a new one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.accounts.actor import Actor, require
+from app.accounts.roles import Permission
+from app.audit.chain import record
+from app.engagements import facts as engagement_facts
+from app.engagements.access import find
+from app.engagements.file import pointer
+from app.kit.clock import now
+from app.kit.db import new_id
+from app.kit.errors import BadInput, FieldProblem, NotFound, Refused
+from app.kit.i18n import N_
+from app.plans import repository
+from app.plans.models import PlanRevision
+from app.plans.reading import plan_of
+from gates.pipeline import engagement_state
+from gates.pipeline_facts import State
+from gates.plan import InvalidPlan, Plan, load_plan, load_yaml, parse_plan
+
+
+@dataclass(frozen=True)
+class PlanCheck:
+    """What a plan file is worth: the whole plan and its hash, or all that is wrong with it."""
+
+    plan: Plan | None = None
+    problems: list[FieldProblem] = field(default_factory=list)
+
+    @property
+    def hash(self) -> str:
+        """Return the hash that both parties would approve; empty when the plan cannot be used."""
+        return self.plan.hash if self.plan else ""
+
+
+def check_plan(text: str) -> PlanCheck:
+    """Check a YAML file of differences from the default plan, or the section `plan` of an engagement file."""
+    try:
+        document = load_yaml(text)
+        if isinstance(document, Mapping) and "engagement" in document:
+            document = document.get("plan")
+        return PlanCheck(plan=parse_plan(document))
+    except InvalidPlan as error:
+        return PlanCheck(problems=_problems(error))
+
+
+def first_revision(s: Session, *, engagement_id: str, plan: Plan, actor: Actor) -> PlanRevision:
+    """Keep the plan of a new engagement."""
+    return _keep(s, engagement_id, plan, plan.header.revision, actor)
+
+
+def add_revision(s: Session, *, engagement_id: str, differences: Mapping[str, Any], actor: Actor) -> PlanRevision:
+    """Change the plan: differences from the present revision become a new one, to be approved anew by both parties.
+
+    Raises BadInput that names each field; Refused while an attempt goes on or when the engagement has ended.
+    """
+    require(actor, Permission.REVISE_PLAN)
+    engagement = find(s, engagement_id, actor)
+    facts = engagement_facts.gather(s, engagement)
+    state, why = engagement_state(facts)
+    if state not in (State.DRAFT, State.ACTIVE):
+        raise Refused(str(state), why)
+    if facts.active():
+        raise Refused("attempt_active", N_("The plan cannot change while an attempt is going on. Wait for its end, or cancel it."))
+    before = current(s, engagement_id)
+    number = before.revision + 1
+    try:
+        plan = load_plan(_merge(json.loads(before.canonical), differences))
+    except InvalidPlan as error:
+        raise BadInput("bad_plan", N_("The plan cannot be used; {count} problems."), _problems(error), count=len(error.problems)) from None
+    if dataclasses.replace(plan, header=plan_of(before).header) == plan_of(before):
+        raise Refused("plan_unchanged", N_("The plan says this already; nothing was changed."))
+    plan = dataclasses.replace(plan, header=dataclasses.replace(plan.header, revision=number))
+    kept = _keep(s, engagement_id, plan, number, actor)
+    engagement_facts.settle(s, engagement, actor)
+    return kept
+
+
+def current(s: Session, engagement_id: str) -> PlanRevision:
+    """Return the newest revision. Raises NotFound for an unknown engagement."""
+    found = repository.revisions(s, engagement_id)
+    if not found:
+        raise NotFound("no_plan", N_("There is no plan for the engagement {id}."), id=engagement_id)
+    return found[-1]
+
+
+def seal(s: Session, revision: PlanRevision, actor: Actor) -> None:
+    """Seal a revision: the effect of both parties' approval of its hash."""
+    if revision.sealed_at is None:
+        revision.sealed_at = now()
+        s.flush()
+        record(s, actor=actor, action="plan.seal", object_kind="plan", object_id=revision.id, data={"hash": revision.hash})
+
+
+def _keep(s: Session, engagement_id: str, plan: Plan, number: int, actor: Actor) -> PlanRevision:
+    revision = PlanRevision(
+        id=new_id(),
+        engagement_id=engagement_id,
+        revision=number,
+        canonical=plan.canonical(),
+        hash=plan.hash,
+        created_by=actor.user_id,
+        created_at=now(),
+    )
+    s.add(revision)
+    s.flush()
+    record(s, actor=actor, action="plan.add", object_kind="plan", object_id=revision.id, data={"hash": plan.hash, "revision": number})
+    return revision
+
+
+def _problems(error: InvalidPlan) -> list[FieldProblem]:
+    return [FieldProblem(pointer(p.path), p.message) for p in error.problems]
+
+
+def _merge(base: Any, over: Any) -> Any:
+    """Merge maps key by key; lists and values replace as a whole."""
+    if not (isinstance(base, Mapping) and isinstance(over, Mapping)):
+        return over
+    return {**base, **{key: _merge(base[key], value) if key in base else value for key, value in over.items()}}
