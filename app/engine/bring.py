@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.engine import packs, words
 from app.engine.context import Ctx, title_of
 from app.engine.outcome import Trouble
-from app.evidence import store
+from app.evidence import store, usecases
 
 
 def bring(ctx: Ctx, folder: Path, *, complete: bool = True) -> tuple[list[Callable[[Session], None]], Trouble | None]:
@@ -36,8 +36,6 @@ def _registering(attempt_id: str, step_id: str, path: str, stored: store.Stored,
     meta: dict[str, Any] = {"tool": "", **file.meta}
 
     def write(s: Session) -> None:
-        from app.evidence import usecases
-
         usecases.register(s, attempt_id=attempt_id, step_id=step_id, path=path, stored=stored, host=file.host, **meta)
 
     return write

@@ -24,7 +24,7 @@ def chunks_of(reply: Mapping[str, Any], staging: Path, host: str) -> dict[str, d
     return {name: chunk for name, chunk in found.items() if isinstance(chunk, dict)} if isinstance(found, dict) else {}
 
 
-def rows_of(name: str, chunk: Mapping[str, Any], fetched: int) -> tuple[list[tuple[int, dict[str, Any]]], int]:
+def rows_of(chunk: Mapping[str, Any], fetched: int) -> tuple[list[tuple[int, dict[str, Any]]], int]:
     """Return (seq, line) of the whole lines of a chunk and the new offset. A chunk that does not join what was fetched is passed over."""
     start, data = int(chunk.get("from", -1)), str(chunk.get("data") or "")
     if start != fetched or not data.endswith("\n"):

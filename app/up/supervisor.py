@@ -189,8 +189,9 @@ class Supervisor:
         """Start parts again that ended, and a worker that lives and does nothing."""
         while not self._over.wait(0.3):
             with self._guard:
-                if any([part.look_after() for part in self._parts.values()]):
-                    log.warning("a part ended and was started again: %s", self.restarts())
+                again = [part.name for part in self._parts.values() if part.look_after()]  # each of them, not only up to the first
+                if again:
+                    log.warning("ended and started again: %s", ", ".join(again))
                     leftovers.write_down(self._record, self.pids())
                 if self._deaf():
                     log.warning("no canary came back for %s s: the worker is started again", CANARY_LATE_S)

@@ -64,7 +64,7 @@ def _job_hosts(ctx: Ctx) -> list[str]:
 
 
 def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
-    """The start playbook is over: the job runs, or a sentence says why not. An unknown outcome is asked again, which adopts."""
+    """Decide after the start playbook: the job runs, or a sentence says why not. An unknown outcome is asked again, which adopts."""
     order = _order(ctx, START)
     expected = reconcile.covered(drive.playbook_path(order.playbook), ctx.inventory, ctx.current.spec.get("expects") or {})
     found = reconcile.troubles(ended.result, expected, playbook=order.playbook, addresses=ctx.inventory.addresses)
@@ -107,7 +107,7 @@ def _wait_or_ask(ctx: Ctx) -> Outcome:
 
 
 def _silent(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
-    """The target did not answer. Silence is no failure: wait longer each time, and go on when news come."""
+    """Wait longer each time for a target that does not answer. Silence is no failure; the attempt goes on when news come."""
     misses = int(memo.get("misses", 0)) + 1
     outcome = _later(ctx, {**memo, "misses": misses}, back_off_s(misses))
     if ctx.attempt.status == RunStatus.RUNNING:
@@ -116,7 +116,7 @@ def _silent(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
 
 
 def _heard(ctx: Ctx, outcome: Outcome) -> Outcome:
-    """The target answered."""
+    """Note that the target answered."""
     outcome.step["last_seen_at"] = ctx.now
     if ctx.attempt.status == RunStatus.LOST_CONTACT and outcome.event is None:
         outcome.event, outcome.reason = Event.REGAIN_CONTACT, f"the target of {ctx.current.key} answers again"
@@ -168,7 +168,7 @@ def _still_running(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
 
 
 def _collected(ctx: Ctx, ended: drive.Ended) -> Outcome:
-    """The pack is here, or the job runs on. A job that broke off is a fact for the judge: its evidence is kept, and no further run is made."""
+    """Take the pack, or come back. A job that broke off is a fact for the judge: its evidence is kept, and no further run is made."""
     replies = _answers(ctx, ended, COLLECT)
     if isinstance(replies, Outcome):
         return replies

@@ -49,7 +49,7 @@ def rest(ctx: Ctx, staging: Path) -> tuple[list[Write], dict[str, Any]]:
 
 
 def _take(ctx: Ctx, name: str, chunk: Mapping[str, Any], offsets: dict[str, Any]) -> list[Write]:
-    rows, offsets[name] = samples.rows_of(name, chunk, int(offsets.get(name, 0)))
+    rows, offsets[name] = samples.rows_of(chunk, int(offsets.get(name, 0)))
     stream = name.removesuffix(".jsonl")
     return [samples.storing(ctx.attempt.id, ctx.current.id, stream, rows)] if rows else []
 

@@ -7,6 +7,7 @@ from app.engine.context import Ctx
 from app.engine.outcome import Outcome, done, failed
 from app.kit.db import write_session
 from app.kit.errors import QuadgateError
+from app.reports import usecases
 
 LANGUAGES = ("zh-CN", "en")
 
@@ -19,8 +20,6 @@ def move(ctx: Ctx) -> Outcome:
         if language in made:
             continue
         try:
-            from app.reports import usecases
-
             with write_session() as s:
                 made[language] = usecases.render(s, attempt_id=ctx.attempt.id, language=language).id
         except QuadgateError as error:
