@@ -81,8 +81,7 @@ class Bundle:
         """Return evidence/inputs.json: what the engagement knows and no target can tell. Raises Unreadable when it is missing."""
         if INPUTS not in self.files:
             raise Unreadable(f"{INPUTS} is missing from the bundle.", f"证据包缺少 {INPUTS}。")
-        data = _document(self.bytes(INPUTS), INPUTS)
-        return data
+        return _document(self.bytes(INPUTS), INPUTS)
 
     def has(self, path: str) -> bool:
         """Return whether the manifest lists a path."""
@@ -125,7 +124,11 @@ def make_manifest(
     created_at: str,
     files: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return a manifest. `attempt` is {id, number, rehearsal, seed, status}; each file {path, size, sha256, tool, version, argv, exit_code, host, step, clocks}."""
+    """Return a manifest, checked.
+
+    `attempt` is {id, number, rehearsal, seed, status}; each file is {path, size, sha256, tool, version, argv, exit_code, host, step, clocks},
+    of which path, size and sha256 are needed.
+    """
     blank = {"tool": "", "version": "", "argv": None, "exit_code": None, "host": "", "step": "", "clocks": None}
     manifest = {
         "schema": 1,

@@ -1,0 +1,202 @@
+"""The checks that decide G3: TTFT p50 drop and throughput gain, tier by tier, against what was sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+from gates.model import Because, CheckResult, ClaimStatus, Limit, Severity, Verdict
+from gates.plan import Plan
+from gates.rules.across import tier_pairs
+from gates.rules.claim import Findings
+from gates.rules.decision import Effect, Outcome, above, compare, flips
+from gates.rules.estimates import TierStats, ms, percent, to_decimal
+from gates.rules.standing import Standing, refused
+from gates.text import Text
+
+_FRAGILE = Text(
+    " With one baseline run alone as the base, the answer would be another: fragile, so conditional.",
+    "仅以某一轮基线为基准时结论会改变：结果脆弱，故为有条件。",
+)
+_GUARD = Text(" The estimate clears the limit, its interval does not: conditional.", "估计值达标而区间未达标：有条件。")
+_MORE = Text(" The interval still holds the limit: more run pairs are needed.", "区间仍含限值：需补充轮次对。")
+
+
+def ttft_drop(plan: Plan, data: Findings, standing: Standing, tier: int) -> CheckResult:
+    """Return the check of the TTFT p50 drop at one tier: blocking where the plan lists the tier."""
+    limit = plan.g3.ttft_p50_drop_min
+    blank = CheckResult(
+        id=f"g3.ttft_p50_drop.c{tier}",
+        title=Text("TTFT p50 drop at c{t}", "c{t} TTFT p50 降幅").fill(t=tier),
+        verdict=Verdict.INCONCLUSIVE,
+        reason=_no_stats(tier),
+        severity=Severity.BLOCKING if tier in limit.tiers else Severity.ADVISORY,
+        quantity="ttft_p50_drop",
+        limit=Limit(">=", low=limit.limit),
+        arm="candidate",
+        tier=tier,
+        source="g3.ttft_p50_drop_min",
+        evidence=_records(data),
+    )
+    found = _measured(data, standing, tier)
+    if isinstance(found, CheckResult):
+        return _carry(blank, found)
+    effect = Effect(tuple((a.ttft_p50, b.ttft_p50) for a, b in found), drop=True)
+    outcome = compare(effect, limit.limit, plan.decision)
+    base = _geometric([a.ttft_p50 for a, _ in found])
+    new, most = _geometric([b.ttft_p50 for _, b in found]), (1 - limit.limit) * base
+    reason = Text(
+        "c{t}: TTFT p50 {a} ms -> {b} ms, a drop of {v} (at least {l}, that is at most {m} ms).",
+        "c{t}：TTFT p50 {a} ms -> {b} ms，降幅 {v}（下限 {l}，即不高于 {m} ms）。",
+    ).fill(t=tier, a=ms(Fraction(base)), b=ms(Fraction(new)), v=percent(outcome.value, limit.limit), l=percent(limit.limit), m=ms(Fraction(most)))
+    if outcome.verdict is Verdict.FAIL:
+        over = Text(" It takes {d} ms less to meet the limit.", "还需再降低 {d} ms 才达标。").fill(d=ms(Fraction(new - most)))
+        reason = _join(reason, over)
+    outcome = _fragile(outcome, effect, [a.ttft_p50 for a, _ in found], (limit.limit,), plan)
+    return _answer(blank, outcome, reason, outcome.value - limit.limit)
+
+
+def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -> CheckResult:
+    """Return the check of the throughput gain at one tier against the band; above it, the plan says what follows (DESIGN 4.7)."""
+    band = plan.g3.throughput_gain_band
+    blank = CheckResult(
+        id=f"g3.throughput_gain.c{tier}",
+        title=Text("Throughput gain at c{t}", "c{t} 吞吐增益").fill(t=tier),
+        verdict=Verdict.INCONCLUSIVE,
+        reason=_no_stats(tier),
+        severity=Severity.BLOCKING if tier in band.tiers else Severity.ADVISORY,
+        quantity="throughput_gain",
+        limit=Limit("band", low=band.low, high=band.high),
+        arm="candidate",
+        tier=tier,
+        source="g3.throughput_gain_band",
+        evidence=_records(data),
+    )
+    found = _measured(data, standing, tier)
+    if isinstance(found, CheckResult):
+        return _carry(blank, found)
+    effect = Effect(tuple((a.output_per_s, b.output_per_s) for a, b in found), drop=False)
+    outcome = compare(effect, band.low, plan.decision, band.high)
+    base, new = _geometric([a.output_per_s for a, _ in found]), _geometric([b.output_per_s for _, b in found])
+    reason = Text(
+        "c{t}: output throughput {a} -> {b} tok/s, a gain of {v} (band {l} to {h}, ends included).",
+        "c{t}：输出吞吐 {a} -> {b} tok/s，增益 {v}（区间 {l} 至 {h}，含端点）。",
+    ).fill(
+        t=tier,
+        a=to_decimal(Fraction(base), 1),
+        b=to_decimal(Fraction(new), 1),
+        v=percent(outcome.value, band.low, band.high),
+        l=percent(band.low),
+        h=percent(band.high),
+    )
+    if above(effect, band.high, plan.decision):
+        outcome, more = _above_band(outcome, plan, standing)
+        return _answer(blank, outcome, _join(reason, more), band.high - outcome.value)
+    if outcome.verdict is Verdict.FAIL:
+        least = Text(" It takes {x} tok/s to reach the band.", "需达到 {x} tok/s 才进入区间。").fill(x=to_decimal(Fraction((1 + band.low) * base), 1))
+        reason = _join(reason, least)
+    outcome = _fragile(outcome, effect, [a.output_per_s for a, _ in found], (band.low, band.high), plan)
+    return _answer(blank, outcome, reason, min(outcome.value - band.low, band.high - outcome.value))
+
+
+def _above_band(outcome: Outcome, plan: Plan, standing: Standing) -> tuple[Outcome, Text]:
+    """Return what an estimate above the band is worth. `audit` makes replay, placebo and G2 agreement required evidence."""
+    rule = plan.g3.throughput_gain_band.above
+    if rule == "accept":
+        return replace(outcome, verdict=Verdict.PASS, because=None), Text(" Above the band, which the plan accepts.", "高于区间，方案约定接受。")
+    if rule == "fail":
+        return replace(outcome, verdict=Verdict.FAIL, because=None), Text(
+            " Above the band, which the plan does not accept.", "高于区间，方案约定不接受。"
+        )
+    audits = [standing.get(*name) for name in (("replay", "candidate"), ("placebo", "placebo"), ("g2_agreement", "baseline"))]
+    breached = [c for c in audits if c is not None and c.status is ClaimStatus.BREACHED]
+    if breached:
+        text = Text(" Above the band, and the audit found: {c}", "高于区间，且审查发现：{c}").fill(c=breached[0].reason)
+        return replace(outcome, verdict=Verdict.INVALID, because=None), text
+    if any(c is None or c.status is not ClaimStatus.HOLDS for c in audits):
+        text = Text(
+            " Above the band: replay, placebo and agreement with G2 are needed as evidence, and one of them is missing.",
+            "高于区间：须有重放、安慰剂和与 G2 一致的证据，其中有缺失。",
+        )
+        return replace(outcome, verdict=Verdict.INCONCLUSIVE, because=None), text
+    low = outcome.interval.low
+    if low is not None and low <= plan.g3.throughput_gain_band.high:
+        text = Text(
+            " Above the band, but its interval reaches into it, and replay, placebo and G2 agree.",
+            "高于区间，但其置信区间与之相交，且重放、安慰剂、G2 均一致。",
+        )
+        return replace(outcome, verdict=Verdict.PASS, because=None), text
+    text = Text(
+        " Above the band; replay, placebo and agreement with G2 are clean: conditional on both parties' approval.",
+        "高于区间；重放、安慰剂及与 G2 的一致性均无异常：须经双方确认，有条件。",
+    )
+    return replace(outcome, verdict=Verdict.CONDITIONAL, because=Because.ABOVE_BAND), text
+
+
+def _measured(data: Findings, standing: Standing, tier: int) -> tuple[tuple[TierStats, TierStats], ...] | CheckResult:
+    """Return the run pairs of a tier, or a blank check with the verdict and reason why there is nothing to compare."""
+    blank = CheckResult("", Text("", ""), Verdict.INCONCLUSIVE, _no_stats(tier))
+    refusal = standing.performance()
+    if refusal:
+        return refused(blank, refusal)
+    found = tier_pairs(data, tier)
+    if found is None:
+        return blank
+    failed = sum(b.failed for _, b in found)
+    if failed:
+        reason = Text(
+            "c{t}: {n} requests of the candidate failed; the median of the others would flatter it.",
+            "c{t}：产品有 {n} 个请求失败；其余请求的中位数会美化结果。",
+        )
+        return replace(blank, reason=reason.fill(t=tier, n=failed))
+    return found
+
+
+def _fragile(outcome: Outcome, effect: Effect, baselines: Sequence[Fraction], limits: Sequence[Decimal], plan: Plan) -> Outcome:
+    if outcome.verdict is Verdict.PASS and len(baselines) > 1 and flips(effect, baselines, limits, plan.decision):
+        return replace(outcome, verdict=Verdict.CONDITIONAL, because=Because.FRAGILE)
+    return outcome
+
+
+def _answer(blank: CheckResult, outcome: Outcome, reason: Text, margin: Decimal) -> CheckResult:
+    if outcome.because is Because.FRAGILE:
+        reason = _join(reason, _FRAGILE)
+    elif outcome.because is Because.GUARD:
+        reason = _join(reason, _GUARD)
+    elif outcome.verdict is Verdict.INCONCLUSIVE and outcome.interval.low is not None:
+        reason = _join(reason, _MORE)
+    return replace(
+        blank, verdict=outcome.verdict, because=outcome.because, reason=reason, value=outcome.value, interval=outcome.interval, margin=margin
+    )
+
+
+def _carry(blank: CheckResult, found: CheckResult) -> CheckResult:
+    return replace(blank, verdict=found.verdict, reason=found.reason)
+
+
+def _join(a: Text, b: Text) -> Text:
+    return Text(a.en + b.en, a.zh + b.zh)
+
+
+def _geometric(values: Sequence[Fraction]) -> Decimal:
+    """Return the geometric mean, for print and charts."""
+    return Effect(tuple((Fraction(1), v) for v in values), drop=False).value() + 1
+
+
+def limit_ms(plan: Plan, data: Findings, tier: int) -> float | None:
+    """Return the TTFT p50 in milliseconds that just meets the drop, for the line in the chart."""
+    found = tier_pairs(data, tier)
+    if found is None:
+        return None
+    base = _geometric([a.ttft_p50 for a, _ in found])
+    return float(ms(Fraction((1 - plan.g3.ttft_p50_drop_min.limit) * base)))
+
+
+def _no_stats(tier: int) -> Text:
+    return Text("c{t}: a run pair has no statistics.", "c{t}：有轮次对没有统计。").fill(t=tier)
+
+
+def _records(data: Findings) -> tuple[str, ...]:
+    return tuple(r.pack.path("records.jsonl") for r in data.runs if r.arm in ("baseline", "candidate"))

@@ -1,0 +1,195 @@
+"""Checks of the product's own faults, and the guards that stand beside the limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+from gates.model import CheckResult, ClaimStatus, Limit, Severity, Verdict
+from gates.plan import Plan
+from gates.readers.prometheus import LOAD_FAILURES, growth
+from gates.readers.strict import at
+from gates.rules.across import tier_pairs
+from gates.rules.claim import Findings, Run
+from gates.rules.decision import Effect
+from gates.rules.estimates import ms, percent, to_decimal
+from gates.rules.standing import Standing, refused
+from gates.text import Text
+
+# The candidate's claims that are the product's to answer for, once it is proven cold and stored (DESIGN 4.3).
+_ANSWERS_FOR = {
+    "failures": Text("The candidate answers every request", "产品应答全部请求"),
+    "external_hits": Text("The candidate recovers what was stored", "产品恢复已存的 KV"),
+    "output_identity": Text("The candidate's outputs are right", "产品输出正确"),
+}
+
+
+def product_checks(data: Findings, standing: Standing) -> list[CheckResult]:
+    """Return the blocking checks of the candidate's own faults."""
+    checks = []
+    for name, title in _ANSWERS_FOR.items():
+        claim = standing.get(name, "candidate")
+        if claim is None or claim.status is ClaimStatus.NOT_TESTED:
+            continue
+        verdict = {ClaimStatus.HOLDS: Verdict.PASS, ClaimStatus.BREACHED: Verdict.FAIL}.get(claim.status, Verdict.INCONCLUSIVE)
+        check = CheckResult(
+            id=f"g3.candidate_{name}",
+            title=title,
+            verdict=verdict,
+            reason=claim.reason,
+            quantity=name,
+            value=claim.value,
+            limit=claim.limit,
+            arm="candidate",
+            tier=claim.tier,
+            source=_SOURCES[name],
+            evidence=claim.evidence,
+        )
+        refusal = standing.blame()
+        checks.append(refused(check, refusal) if refusal else check)
+    checks.append(_load_errors(data, standing))
+    return checks
+
+
+_SOURCES = {"failures": "DESIGN 4.3", "external_hits": "validity.external_hits_min", "output_identity": "validity.divergence_excess_max"}
+
+
+def _load_errors(data: Findings, standing: Standing) -> CheckResult:
+    """Return the check that the engine counted no failed KV load. An engine that has no such counter says so in its list of names."""
+    blank = CheckResult(
+        id="g3.candidate_kv_load_errors",
+        title=Text("No KV load failed", "没有 KV 加载失败"),
+        verdict=Verdict.INCONCLUSIVE,
+        reason=Text("The engine's counter of failed KV loads is missing.", "缺少引擎的 KV 加载失败计数。"),
+        quantity="kv_load_errors",
+        limit=Limit("<=", high=Decimal(0)),
+        arm="candidate",
+        source="DESIGN 4.3",
+        evidence=tuple(r.pack.path("counters.jsonl") for r in data.of("candidate")),
+    )
+    counts = [_failed_loads(run, tier) for run in data.of("candidate") for tier in run.tiers]
+    if counts and all(c is None for c in counts) and all(_has_no_counter(run) for run in data.of("candidate")):
+        reason = Text(
+            "This engine has no counter of failed KV loads; hits, failures and outputs tell instead.",
+            "该引擎没有此计数；由命中、失败和输出检查代替。",
+        )
+        return replace(blank, verdict=Verdict.PASS, severity=Severity.ADVISORY, reason=reason)
+    refusal = standing.blame()
+    if refusal:
+        return refused(blank, refusal)
+    known = [c for c in counts if c is not None]
+    if not known or len(known) < len(counts):
+        return blank
+    total = sum(known, Decimal(0))
+    reason = Text("{n} KV loads failed (none may).", "{n} 次 KV 加载失败（不应有）。").fill(n=total)
+    return replace(blank, verdict=Verdict.PASS if total == 0 else Verdict.FAIL, reason=reason, value=total, margin=-total)
+
+
+def _failed_loads(run: Run, tier: int) -> Decimal | None:
+    pair = run.pack.counter_pair("measure", tier)
+    return None if pair is None else growth(pair[0].get("metrics"), pair[1].get("metrics"), LOAD_FAILURES)
+
+
+def _has_no_counter(run: Run) -> bool:
+    names = at(run.pack.engine, "metrics_names")
+    return isinstance(names, list) and bool(names) and not any(str(n).startswith(LOAD_FAILURES.removesuffix("_total")) for n in names)
+
+
+def guards(plan: Plan, data: Findings, standing: Standing, tier: int) -> list[CheckResult]:
+    """Return what must not get worse at one tier: TTFT p99 and TPOT p99 (geometric mean ratio of the run pairs), and the SLA where agreed."""
+    severity = Severity.BLOCKING if plan.g3.guards.blocking else Severity.ADVISORY
+    out = []
+    for what, name, limit in (
+        ("ttft_p99", "TTFT p99", plan.g3.guards.ttft_p99_ratio_max),
+        ("tpot_p99", "TPOT p99", plan.g3.guards.tpot_p99_ratio_max),
+    ):
+        blank = CheckResult(
+            id=f"g3.{what}_ratio.c{tier}",
+            title=Text("Guard: {n} at c{t}", "护栏：c{t} {n}").fill(n=name, t=tier),
+            verdict=Verdict.INCONCLUSIVE,
+            reason=Text("c{t}: a run pair has no statistics.", "c{t}：有轮次对没有统计。").fill(t=tier),
+            severity=severity,
+            quantity=f"{what}_ratio",
+            limit=Limit("<=", high=limit),
+            arm="candidate",
+            tier=tier,
+            source=f"g3.guards.{what}_ratio_max",
+        )
+        out.append(_guard(blank, data, standing, what, name, limit))
+    sla = (plan.g3.sla.ttft_p50 or {}).get(tier)
+    if sla is not None:
+        out.append(_sla(data, standing, tier, Fraction(sla.ns), str(sla)))
+    return out
+
+
+def _guard(blank: CheckResult, data: Findings, standing: Standing, what: str, name: str, limit: Decimal) -> CheckResult:
+    refusal = standing.performance()
+    if refusal:
+        return refused(blank, refusal)
+    found = tier_pairs(data, blank.tier or 0)
+    if found is None or any(b.failed for _, b in found) or any(getattr(s, what) <= 0 for pair in found for s in pair):
+        return blank
+    effect = Effect(tuple((Fraction(getattr(a, what)), Fraction(getattr(b, what))) for a, b in found), drop=False)
+    ratio, met = effect.value(limit - 1) + 1, not effect.exceeds(limit - 1)
+    n = min(b.requests for _, b in found)
+    reason = Text("{n} is {v} of the baseline's (at most {l}), from {k} requests a run.", "{n} 为基线的 {v}（上限 {l}），每轮 {k} 个请求。")
+    reason = reason.fill(n=name, v=percent(ratio, limit), l=percent(limit), k=n)
+    return replace(blank, verdict=Verdict.PASS if met else Verdict.FAIL, reason=reason, value=ratio, margin=limit - ratio)
+
+
+def _sla(data: Findings, standing: Standing, tier: int, limit_ns: Fraction, shown: str) -> CheckResult:
+    """Hold the slowest candidate run's TTFT p50 against the agreed absolute limit."""
+    limit = ms(limit_ns)
+    blank = CheckResult(
+        id=f"g3.sla_ttft_p50.c{tier}",
+        title=Text("SLA: TTFT p50 at c{t}", "SLA：c{t} TTFT p50").fill(t=tier),
+        verdict=Verdict.INCONCLUSIVE,
+        reason=Text("c{t}: a run has no statistics.", "c{t}：有轮次没有统计。").fill(t=tier),
+        quantity="ttft_p50",
+        unit="ms",
+        limit=Limit("<=", high=limit),
+        arm="candidate",
+        tier=tier,
+        source="g3.sla.ttft_p50",
+    )
+    refusal = standing.performance()
+    if refusal:
+        return refused(blank, refusal)
+    found = tier_pairs(data, tier)
+    if found is None or any(b.failed for _, b in found):
+        return blank
+    worst = max(b.ttft_p50 for _, b in found)
+    reason = Text("c{t}: TTFT p50 is {v} ms in the slowest run (at most {l}).", "c{t}：最慢一轮 TTFT p50 为 {v} ms（上限 {l}）。").fill(
+        t=tier, v=ms(worst), l=shown
+    )
+    return replace(blank, verdict=Verdict.PASS if worst <= limit_ns else Verdict.FAIL, reason=reason, value=ms(worst), margin=limit - ms(worst))
+
+
+def recompute_speedup(data: Findings, standing: Standing, tier: int) -> CheckResult:
+    """Return how much faster recovery is than recomputing, for information: no limit is agreed."""
+    blank = CheckResult(
+        id=f"g3.recompute_speedup.c{tier}",
+        title=Text("TTFT p50 against recompute at c{t}", "c{t} 相对重算的 TTFT p50").fill(t=tier),
+        verdict=Verdict.INCONCLUSIVE,
+        reason=Text("c{t}: the recompute run has no statistics.", "c{t}：重算轮次没有统计。").fill(t=tier),
+        severity=Severity.ADVISORY,
+        quantity="recompute_speedup",
+        arm="candidate",
+        tier=tier,
+        source="g3.optional.recompute_speedup",
+    )
+    refusal = standing.performance()
+    if refusal:
+        return refused(blank, refusal)
+    base, found = data.of("recompute"), tier_pairs(data, tier)
+    slow = base[0].stats.get(tier) if base else None
+    if slow is None or found is None:
+        return blank
+    fast = Effect(tuple((Fraction(1), b.ttft_p50) for _, b in found), drop=False).value() + 1
+    ratio = to_decimal(slow.ttft_p50 / Fraction(fast), 3)
+    reason = Text(
+        "c{t}: {a} ms recomputed, {b} ms recovered: {r} times as fast. For information, no limit is agreed.",
+        "c{t}：重算 {a} ms，恢复 {b} ms：{r} 倍。仅供参考，未约定限值。",
+    )
+    return replace(blank, verdict=Verdict.PASS, reason=reason.fill(t=tier, a=ms(slow.ttft_p50), b=ms(Fraction(fast)), r=ratio), value=ratio)

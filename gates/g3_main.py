@@ -1,0 +1,96 @@
+"""G3, the main gate: ABBA over whole runs, recompute and placebo; validity claim by claim, then TTFT and throughput tier by tier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gates.bundle import Bundle
+from gates.g3.figures import figures
+from gates.g3.limits import throughput_gain, ttft_drop
+from gates.g3.product import guards, product_checks, recompute_speedup
+from gates.model import CheckResult, ClaimResult, GateJudgement, GateSpec, StepSpec
+from gates.plan import Plan
+from gates.rules import across
+from gates.rules.claim import Findings
+from gates.rules.completeness import evidence_check, gather, wanted_files
+from gates.rules.decision import risk
+from gates.rules.run_claims import run_claims
+from gates.rules.standing import Standing, leave_out, not_tested, validity_check
+from gates.rules.work import output_identity
+from gates.steps import judge_step, report_step, run_step
+from gates.text import Text
+
+PROMPTS = "g3"  # the set that all arms but the placebo share
+PLACEBO_PROMPTS = "g3-placebo"  # never stored by anybody
+
+_OPTIONAL = {
+    "model_load_speedup": Text("Model load time", "模型加载时间"),
+    "checkpoint_speedup": Text("Checkpoint write", "检查点写入"),
+    "tier_read_bandwidth": Text("Raw read bandwidth of the tier", "外部层裸读带宽"),
+}
+
+
+def steps(plan: Plan) -> tuple[StepSpec, ...]:
+    """Return the steps: the runs in the plan's order (the first of each arm stores), the arms that run once, judge, report."""
+    out, seen = [], set()
+    for n, arm in enumerate(plan.arms.order, 1):
+        out.append(run_step(plan, key=f"run-{n}", arm=arm, run_index=n, prompts=PROMPTS, store=arm not in seen))
+        seen.add(arm)
+    for n, arm in enumerate(plan.arms.once, len(plan.arms.order) + 1):
+        prompts = PLACEBO_PROMPTS if arm == "placebo" else PROMPTS
+        out.append(run_step(plan, key=arm, arm=arm, run_index=n, prompts=prompts, store=arm == "baseline_tuned"))
+    return (*out, judge_step(), report_step())
+
+
+def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
+    """Judge a G3 bundle."""
+    declared = steps(plan)
+    gathered = gather(plan, bundle, declared)
+    data = gathered.findings
+    claims = leave_out(plan, (*run_claims(data), *_cross_claims(plan, data, bundle))) if data.runs else ()
+    standing = Standing(not gathered.problems, claims)
+    checks: list[CheckResult] = [
+        evidence_check("G3", gathered.problems, len(wanted_files(bundle, declared))),
+        validity_check("G3", standing),
+        *product_checks(data, standing),
+    ]
+    for tier in plan.workload.tiers:
+        checks += [ttft_drop(plan, data, standing, tier), throughput_gain(plan, data, standing, tier), *guards(plan, data, standing, tier)]
+    if plan.g3.optional.get("recompute_speedup") == "advisory" and "recompute" in plan.arms.once:
+        checks += [recompute_speedup(data, standing, tier) for tier in plan.workload.tiers]
+    return GateJudgement(
+        checks=tuple(checks),
+        claims=claims,
+        not_tested=(*not_tested(plan), *_not_measured(plan)),
+        figures=figures(plan, data, checks),
+        risk=risk(plan.decision),
+    )
+
+
+def _cross_claims(plan: Plan, data: Findings, bundle: Bundle) -> tuple[ClaimResult, ...]:
+    """Return the claims that compare arms with each other, and with G2."""
+    identity = tuple(output_identity(data, arm) for arm in data.arms if arm != "placebo") if "recompute" in plan.arms.once else ()
+    once = (across.placebo(data),) if "placebo" in plan.arms.once else ()
+    replayed = (across.replay(data),) if plan.decision.pairs > 1 else ()
+    agree = (across.baselines_agree(data),) if plan.decision.pairs > 1 else ()
+    return (*identity, *once, *replayed, *agree, across.g2_agreement(data, bundle.inputs.get("g2_baseline")), across.gain_explained(data))
+
+
+def _not_measured(plan: Plan) -> tuple[dict[str, Any], ...]:
+    reason = Text("No cell of this attempt measures it; advisory.", "本次试验没有相应测点；仅供参考的项目。")
+    out: list[dict[str, Any]] = [
+        {"check": name, "title": title.json(), "reason": reason.json()}
+        for name, title in _OPTIONAL.items()
+        if plan.g3.optional.get(name) == "advisory"
+    ]
+    if plan.g3.sla.ttft_p50 is None:
+        out.append(
+            {"check": "sla_ttft_p50", "title": Text("SLA: TTFT p50", "SLA：TTFT p50").json(), "reason": Text("No SLA agreed.", "未约定 SLA。").json()}
+        )
+    if plan.decision.pairs == 1:
+        told = Text("The plan has one run pair, so runs cannot be compared with each other.", "方案仅有一个轮次对，轮次间无法比较。")
+        out.append({"claim": "baselines_agree", "title": Text("Baseline runs agree", "各基线轮次一致").json(), "reason": told.json()})
+    return tuple(out)
+
+
+GATE = GateSpec(id="G3", order=3, title=Text("Main gate", "主门禁"), steps=steps, judge=judge)

@@ -1,0 +1,151 @@
+"""From a bundle to verdict.json: the gate's own judgement, the roll-up, and the hashes that the verdict stands on. Pure and offline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gates.bundle import Bundle, Unreadable
+from gates.canonical import canonical_bytes, plain, sha256_of
+from gates.model import CheckResult, GateJudgement, Severity, Verdict
+from gates.plan import Plan
+from gates.registry import GATES
+from gates.text import Text
+from gates.version import JUDGE_VERSION, RULES_HASH
+
+__all__ = ["JUDGE_VERSION", "RULES_HASH", "differences", "judge", "roll_up", "verdict_hash"]
+
+# DESIGN 4.9: any blocking fail, else any invalid, else any inconclusive, else any conditional, else pass.
+ORDER = (Verdict.FAIL, Verdict.INVALID, Verdict.INCONCLUSIVE, Verdict.CONDITIONAL, Verdict.PASS)
+
+_WORDS = {
+    Verdict.PASS: Text("passed", "合格"),
+    Verdict.CONDITIONAL: Text("passed on conditions, which both parties must approve", "有条件合格，须经双方确认"),
+    Verdict.FAIL: Text("failed", "不合格"),
+    Verdict.INCONCLUSIVE: Text("inconclusive: nothing was proven", "无法判定：未能证明"),
+    Verdict.INVALID: Text("invalid: nothing is said about the product", "测量无效：对产品不作结论"),
+}
+_ENDS = {
+    "canceled": Text("The attempt was canceled; it is never a pass.", "试验已取消，不得判为合格。"),
+    "error": Text("The attempt ended in error; it is never a pass.", "试验因错误终止，不得判为合格。"),
+    "lost_contact": Text("Contact with the target was lost; it is never a pass.", "与目标机失去联系，不得判为合格。"),
+}
+
+
+def judge(bundle: Bundle) -> dict[str, Any]:
+    """Return verdict.json of a bundle. Raises Unreadable when the bundle cannot be judged at all."""
+    spec = GATES.get(bundle.gate)
+    if spec is None:
+        raise Unreadable(f"There is no gate {bundle.gate!r}.", f"不存在门禁 {bundle.gate!r}。")
+    plan = bundle.plan
+    judgement: GateJudgement = spec.judge(plan, bundle)
+    if not judgement.checks:
+        raise Unreadable(f"{spec.id} has no check at all, which is an error.", f"{spec.id} 没有任何检查项，属于错误。")
+    checks = (*_attempt_checks(plan, bundle), *judgement.checks)
+    verdict = roll_up(checks)
+    attempt = bundle.manifest["attempt"]
+    document = {
+        "schema": 1,
+        "gate": spec.id,
+        "attempt": {"id": attempt.get("id"), "number": attempt.get("number"), "rehearsal": attempt.get("rehearsal") is True},
+        "verdict": str(verdict),
+        "because": because(checks) if verdict is Verdict.CONDITIONAL else [],
+        "judge_version": JUDGE_VERSION,
+        "rules_hash": RULES_HASH,
+        "plan_hash": plan.hash,
+        "manifest_hash": bundle.manifest_hash,
+        "simulated": _simulated(plan, bundle),
+        "time_scale": plan.rig.time_scale,
+        "summary": _summary(spec.title, verdict, checks).json(),
+        "risk": (judgement.risk or Text("Each figure is held against its limit.", "各项数值直接与限值比较。")).json(),
+        "decision": {
+            "rule": plan.decision.rule,
+            "comparison": plan.decision.comparison,
+            "confidence": plan.decision.confidence,
+            "pairs": plan.decision.pairs,
+        },
+        "checks": [check.json() for check in checks],
+        "claims": [claim.json() for claim in judgement.claims],
+        "not_tested": list(judgement.not_tested),
+        "figures": judgement.figures,
+        "facts": judgement.facts if verdict in (Verdict.PASS, Verdict.CONDITIONAL) else {},
+    }
+    data: dict[str, Any] = json.loads(canonical_bytes(plain(document)))
+    return data
+
+
+def roll_up(checks: Iterable[CheckResult]) -> Verdict:
+    """Return the verdict of a gate from its blocking checks. Without any there is nothing that could have passed: inconclusive."""
+    found = {check.verdict for check in checks if check.severity is Severity.BLOCKING}
+    return next((verdict for verdict in ORDER if verdict in found), Verdict.INCONCLUSIVE)
+
+
+def because(checks: Iterable[CheckResult]) -> list[str]:
+    """Return why a gate is conditional, each reason once, in the order of the checks."""
+    reasons = [str(c.because) for c in checks if c.severity is Severity.BLOCKING and c.verdict is Verdict.CONDITIONAL and c.because]
+    return list(dict.fromkeys(reasons))
+
+
+def verdict_hash(document: Mapping[str, Any]) -> str:
+    """Return the hash of a verdict document."""
+    return sha256_of(document)
+
+
+def differences(stored: Mapping[str, Any], fresh: Mapping[str, Any]) -> list[str]:
+    """Return where a stored verdict differs from the recomputed one; empty when it is the same.
+
+    The same rules must give the same document to the last letter. Other rules (a newer judge) may word things differently: then verdict,
+    plan, manifest and the verdict of every check must be the same.
+    """
+    if stored.get("rules_hash") == fresh.get("rules_hash") and stored.get("judge_version") == fresh.get("judge_version"):
+        keys = sorted({*stored, *fresh})
+        return [key for key in keys if stored.get(key) != fresh.get(key) or (key in stored) != (key in fresh)]
+    out = [key for key in ("gate", "verdict", "because", "plan_hash", "manifest_hash") if stored.get(key) != fresh.get(key)]
+    before, after = _verdicts(stored), _verdicts(fresh)
+    return out + [f"checks.{name}" for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+
+
+def _verdicts(document: Mapping[str, Any]) -> dict[str, Any]:
+    rows = document.get("checks")
+    return {str(c.get("id")): c.get("verdict") for c in rows if isinstance(c, Mapping)} if isinstance(rows, list) else {}
+
+
+def _simulated(plan: Plan, bundle: Bundle) -> bool:
+    """Return whether any source says that the target is simulated: one is enough for the watermark."""
+    return plan.rig.simulated or bundle.manifest.get("simulated") is not False or bundle.inputs.get("simulated") is not False
+
+
+def _attempt_checks(plan: Plan, bundle: Bundle) -> list[CheckResult]:
+    """Return what keeps an attempt from being a pass whatever was measured: a rehearsal, an interruption, a rig that the plan does not name."""
+    attempt, title = bundle.manifest["attempt"], Text("Attempt may be judged", "本次试验可判定")
+    reasons = []
+    if attempt.get("rehearsal") is not False:
+        reasons.append(Text("A rehearsal is never judged; the figures are for practice.", "预演不作判定，数值仅供练习。"))
+    for end in (bundle.inputs.get("interruption"), attempt.get("status")):
+        if end in _ENDS and _ENDS[end] not in reasons:
+            reasons.append(_ENDS[end])
+        elif end is bundle.inputs.get("interruption") and end is not None and end not in _ENDS:
+            reasons.append(Text(f"The attempt was interrupted ({end}).", f"试验被中断（{end}）。"))
+    if _simulated(plan, bundle) and not plan.rig.simulated:
+        reasons.append(Text("The target is simulated, the plan was sealed for real hardware.", "目标机为模拟环境，而方案是为真实硬件签署的。"))
+    name = f"{bundle.gate.lower()}.attempt"
+    return [CheckResult(name if n == 0 else f"{name}_{n + 1}", title, Verdict.INCONCLUSIVE, reason) for n, reason in enumerate(reasons)]
+
+
+def _summary(title: Text, verdict: Verdict, checks: Iterable[CheckResult]) -> Text:
+    """Return the verdict in one or two sentences, with the first reason."""
+    blocking = [c for c in checks if c.severity is Severity.BLOCKING]
+    head = Text("{g} {w}.", "{g}：{w}。").fill(g=title, w=_WORDS[verdict])
+    if verdict is Verdict.PASS:
+        tail = Text(f" {len(blocking)} blocking checks, all met.", f"{len(blocking)} 个否决项全部达标。")
+    else:
+        deciding = [c for c in blocking if c.verdict is verdict]
+        more = len(deciding) - 1
+        first = deciding[0] if deciding else None
+        said = first.reason if first else Text("", "")
+        name = first.title if first else Text("", "")
+        tail = Text(f" {name.en}: {said.en}", f"{name.zh}：{said.zh}")
+        if more:
+            tail = Text(tail.en + f" ({more} more.)", tail.zh + f"（另有 {more} 项。）")
+    return Text(head.en + tail.en, head.zh + tail.zh)

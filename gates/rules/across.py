@@ -1,0 +1,168 @@
+"""Claims that compare arms: baselines agree, the placebo gains nothing, a replay is no faster, and the gain follows from the measured times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
+from gates.readers.strict import exact
+from gates.rules.claim import Finding, Findings, Run, fold, holds
+from gates.rules.decision import Effect
+from gates.rules.estimates import TierStats, percent, to_decimal
+from gates.text import Text
+
+_FEW = Text("a run has no statistics at this tier.", "有轮次在该档位没有统计。")
+
+
+def pairs(data: Findings) -> tuple[tuple[Run, Run], ...]:
+    """Return the run pairs (baseline, candidate): the k-th of each, which ABBA makes neighbours in time."""
+    return tuple(zip(data.of("baseline"), data.of("candidate"), strict=False))
+
+
+def tier_pairs(data: Findings, tier: int) -> tuple[tuple[TierStats, TierStats], ...] | None:
+    """Return the statistics of all run pairs at a tier, or None when any is missing."""
+    found = [(a.stats.get(tier), b.stats.get(tier)) for a, b in pairs(data)]
+    whole = tuple((a, b) for a, b in found if a is not None and b is not None)
+    return whole if whole and len(whole) == len(found) == data.plan.decision.pairs else None
+
+
+def baselines_agree(data: Findings) -> ClaimResult:
+    """Return the spread of the baseline runs at each tier: largest over smallest, less one, of TTFT p50 and of throughput."""
+    limit = data.plan.g3.agreement_max
+
+    def findings() -> Iterator[Finding]:
+        runs = data.of("baseline")
+        for tier in data.plan.workload.tiers:
+            stats = [run.stats.get(tier) for run in runs]
+            known = [s for s in stats if s is not None]
+            if len(known) < len(stats) or len(known) < 2:
+                yield Finding(ClaimStatus.UNKNOWN, _FEW, None, None, tier)
+                continue
+            for name, name_zh, values in (
+                ("TTFT p50", "TTFT p50", [s.ttft_p50 for s in known]),
+                ("throughput", "吞吐", [s.output_per_s for s in known]),
+            ):
+                spread = to_decimal(max(values) / min(values) - 1, 12)
+                reason = Text("c{t}: the baseline runs differ in {n} by {v} (at most {l}).", "c{t}：各基线轮次的{n}相差 {v}（上限 {l}）。")
+                reason = reason.fill(t=tier, n=Text(name, name_zh), v=percent(spread, limit), l=percent(limit))
+                yield Finding(holds(max(values) <= (1 + Fraction(limit)) * min(values)), reason, spread, None, tier, _records(runs))
+
+    return fold("baselines_agree", "baseline", findings(), limit=Limit("<=", high=limit))
+
+
+def g2_agreement(data: Findings, frozen: Any) -> ClaimResult:
+    """Return how far G3's own baseline is from the one that G2 froze, at each tier: geometric mean of the runs over the frozen value."""
+    limit = data.plan.g3.agreement_max
+
+    def findings() -> Iterator[Finding]:
+        tiers = frozen.get("tiers") if isinstance(frozen, Mapping) else None
+        for tier in data.plan.workload.tiers:
+            old = tiers.get(str(tier)) if isinstance(tiers, Mapping) else None
+            stats = [run.stats.get(tier) for run in data.of("baseline")]
+            ttft = exact(old.get("ttft_p50_ns")) if isinstance(old, Mapping) else None
+            rate = exact(old.get("output_tokens_per_s")) if isinstance(old, Mapping) else None
+            if not ttft or not rate or ttft < 0 or rate < 0:
+                yield Finding(
+                    ClaimStatus.UNKNOWN, Text("there is no frozen G2 baseline for this tier.", "该档位没有已冻结的 G2 基线。"), None, None, tier
+                )
+                continue
+            known = [s for s in stats if s is not None]
+            if not known or len(known) < len(stats):
+                yield Finding(ClaimStatus.UNKNOWN, _FEW, None, None, tier)
+                continue
+            for name, name_zh, base, values in (
+                ("TTFT p50", "TTFT p50", ttft, [s.ttft_p50 for s in known]),
+                ("throughput", "吞吐", rate, [s.output_per_s for s in known]),
+            ):
+                effect = Effect(tuple((Fraction(base), v) for v in values), drop=False)
+                off = abs(effect.value())
+                reason = Text("c{t}: {n} is {v} away from the frozen G2 baseline (at most {l}).", "c{t}：{n}与已冻结的 G2 基线相差 {v}（上限 {l}）。")
+                reason = reason.fill(t=tier, n=Text(name, name_zh), v=percent(off, limit), l=percent(limit))
+                yield Finding(holds(off <= limit), reason, off, None, tier, ("evidence/inputs.json",))
+
+    return fold("g2_agreement", "baseline", findings(), limit=Limit("<=", high=limit))
+
+
+def placebo(data: Findings) -> ClaimResult:
+    """Return the placebo's throughput gain over recompute; more than the limit means that something other than stored KV is measured."""
+    limit = data.plan.validity.placebo_gain_max
+
+    def findings() -> Iterator[Finding]:
+        base, new = data.of("recompute"), data.of("placebo")
+        if not base or not new:
+            yield Finding(ClaimStatus.UNKNOWN, Text("the recompute or the placebo run is missing.", "缺少重算或安慰剂轮次。"))
+            return
+        for tier in data.plan.workload.tiers:
+            a, b = base[0].stats.get(tier), new[0].stats.get(tier)
+            if a is None or b is None:
+                yield Finding(ClaimStatus.UNKNOWN, _FEW, None, None, tier)
+                continue
+            effect = Effect(((a.output_per_s, b.output_per_s),), drop=False)
+            gain = effect.value(limit)
+            reason = Text("c{t}: the placebo's throughput is {v} against recompute (at most +{l}).", "c{t}：安慰剂吞吐相对重算为 {v}（上限 +{l}）。")
+            reason = reason.fill(t=tier, v=percent(gain, limit), l=percent(limit))
+            yield Finding(holds(not effect.exceeds(limit)), reason, gain, None, tier, _records((base[0], new[0])))
+
+    return fold("placebo", "placebo", findings(), limit=Limit("<=", high=limit))
+
+
+def replay(data: Findings) -> ClaimResult:
+    """Return how much faster a later candidate run answered the same prompts than the first: a cache that was not emptied shows here."""
+    limit = data.plan.validity.replay_gain_max
+
+    def findings() -> Iterator[Finding]:
+        runs = data.of("candidate")
+        for tier in data.plan.workload.tiers:
+            first, later = (runs[0].stats.get(tier) if runs else None), [r.stats.get(tier) for r in runs[1:]]
+            if first is None or not later or None in later:
+                yield Finding(
+                    ClaimStatus.UNKNOWN, Text("there is no second candidate run to compare.", "没有可比较的第二个产品轮次。"), None, None, tier
+                )
+                continue
+            for stats in later:
+                if stats is None:
+                    continue
+                effect = Effect(((first.ttft_p50, stats.ttft_p50),), drop=True)
+                gain = effect.value(limit)
+                reason = Text(
+                    "c{t}: the later run's TTFT p50 is {v} lower than the first run's (at most {l}).",
+                    "c{t}：后一轮 TTFT p50 比首轮低 {v}（上限 {l}）。",
+                )
+                reason = reason.fill(t=tier, v=percent(gain, limit), l=percent(limit))
+                yield Finding(holds(not effect.exceeds(limit)), reason, gain, None, tier, _records(runs))
+
+    return fold("replay", "candidate", findings(), limit=Limit("<=", high=limit))
+
+
+def gain_explained(data: Findings) -> ClaimResult:
+    """Return how far the throughput gain is from what the measured means of TTFT and decode time allow: C / E2E in a closed loop."""
+    limit = data.plan.validity.gain_explained_max
+
+    def findings() -> Iterator[Finding]:
+        for tier in data.plan.workload.tiers:
+            found = tier_pairs(data, tier)
+            if found is None:
+                yield Finding(ClaimStatus.UNKNOWN, _FEW, None, None, tier)
+                continue
+            gain = math.prod((b.output_per_s / a.output_per_s for a, b in found), start=Fraction(1))
+            allowed = math.prod((a.e2e_mean / b.e2e_mean for a, b in found), start=Fraction(1))
+            off = abs(Effect(((allowed, gain),), drop=False).value()) / len(found)
+            base, new = (_mean([pair[i].ttft_mean for pair in found]) for i in (0, 1))
+            reason = Text(
+                "c{t}: the throughput gain is {v} off what the measured times allow (at most {l}); mean TTFT {a} ms -> {b} ms.",
+                "c{t}：吞吐增益与实测时间所能解释的相差 {v}（上限 {l}）；TTFT 均值 {a} ms -> {b} ms。",
+            ).fill(t=tier, v=percent(off, limit), l=percent(limit), a=to_decimal(base / 10**6, 3), b=to_decimal(new / 10**6, 3))
+            yield Finding(holds(off <= limit), reason, off, None, tier, _records([r for p in pairs(data) for r in p]))
+
+    return fold("gain_explained", "candidate", findings(), limit=Limit("<=", high=limit), fault=Attribution.RIG)
+
+
+def _mean(values: Sequence[Fraction]) -> Fraction:
+    return sum(values, Fraction(0)) / len(values)
+
+
+def _records(runs: Sequence[Run]) -> tuple[str, ...]:
+    return tuple(r.pack.path("records.jsonl") for r in runs)

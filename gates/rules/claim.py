@@ -1,0 +1,170 @@
+"""The table arm x claim: titles, findings of single runs and tiers, and how they fold into one result for an arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from gates.model import Attribution, ClaimResult, ClaimStatus, Limit, StepSpec
+from gates.plan import Plan
+from gates.readers.run_pack import Pack
+from gates.rules.estimates import TierStats
+from gates.text import Text
+
+RECOVERS = ("baseline", "candidate", "baseline_tuned")  # arms whose requests load stored KV; the others must load none
+
+TITLES = {
+    "hbm_cold": Text("GPU cache cold", "GPU 缓存为冷"),
+    "page_cache_cold": Text("Page cache cold", "页缓存为冷"),
+    "engine_restarted_cold": Text("Engine restarted before the run", "本轮之前引擎已重启"),
+    "array_cold": Text("Array cache cold", "阵列缓存为冷"),
+    "external_hits": Text("KV recovered from the external tier", "KV 由外部层恢复"),
+    "device_bytes": Text("Device bytes match the recovered KV", "设备读取量与恢复的 KV 相符"),
+    "store_complete": Text("Store phase complete", "写入阶段完整"),
+    "equal_work": Text("Equal work", "工作量相等"),
+    "failures": Text("Every request succeeded", "请求全部成功"),
+    "client_healthy": Text("Client adds no delay of its own", "客户端自身未引入延迟"),
+    "calibration": Text("Client calibrated", "客户端已校准"),
+    "littles_law": Text("C requests in flight (Little's law)", "在途请求数为 C（利特尔法则）"),
+    "output_identity": Text("Outputs identical to recompute", "输出与重算一致"),
+    "gain_explained": Text("Throughput gain explained by measured times", "吞吐增益可由实测时间解释"),
+    "placebo": Text("Placebo gains nothing over recompute", "安慰剂相对重算无增益"),
+    "replay": Text("A second pass is not faster than the first", "重放不快于首轮"),
+    "baselines_agree": Text("Baseline runs agree", "各基线轮次一致"),
+    "g2_agreement": Text("Baseline agrees with the frozen G2 baseline", "基线与已冻结的 G2 基线一致"),
+    "tier_exercised": Text("The soak loads KV from the external tier", "稳定性运行确实从外部层加载 KV"),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one arm: its step, its evidence, and its statistics by tier."""
+
+    spec: StepSpec
+    pack: Pack
+    stats: dict[int, TierStats] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Return the step's key, which names the run everywhere."""
+        return self.spec.key
+
+    @property
+    def arm(self) -> str:
+        """Return the arm."""
+        return str(self.spec.params["arm"])
+
+    @property
+    def tiers(self) -> tuple[int, ...]:
+        """Return the concurrencies that the step asks for."""
+        return tuple(int(t["tier"]) for t in self.spec.params["tiers"])
+
+    @property
+    def phase(self) -> str:
+        """Return the phase whose requests are measured."""
+        return "soak" if self.spec.params.get("kind") == "soak" else "measure"
+
+    @property
+    def wanted(self) -> dict[int, int]:
+        """Return the requests that the step asks for, by tier."""
+        return {int(t["tier"]): int(t["requests"]) for t in self.spec.params["tiers"]}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What all claims are made from."""
+
+    plan: Plan
+    runs: tuple[Run, ...]
+
+    def of(self, arm: str) -> tuple[Run, ...]:
+        """Return the runs of an arm, in the order of the plan."""
+        return tuple(r for r in self.runs if r.arm == arm)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Return the arms that have runs, in order of appearance."""
+        return tuple(dict.fromkeys(r.arm for r in self.runs))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One claim about one run (and tier)."""
+
+    status: ClaimStatus
+    reason: Text
+    value: Decimal | None = None
+    run: str | None = None
+    tier: int | None = None
+    evidence: tuple[str, ...] = ()
+
+
+_ORDER = (ClaimStatus.BREACHED, ClaimStatus.UNKNOWN, ClaimStatus.HOLDS, ClaimStatus.NOT_APPLICABLE)
+
+
+def fold(
+    claim: str,
+    arm: str,
+    findings: Iterable[Finding],
+    *,
+    limit: Limit = Limit("none"),
+    unit: str = "1",
+    fault: Attribution = Attribution.RIG,
+) -> ClaimResult:
+    """Return one result for an arm: any breach wins, then any unknown; of the rest the value nearest to the limit. Nothing found is unknown."""
+    found = list(findings)
+    if not found:
+        found = [Finding(ClaimStatus.UNKNOWN, Text("There is no evidence for this claim.", "没有此断言的证据。"))]
+    status = min((f.status for f in found), key=_ORDER.index)
+    same = [f for f in found if f.status is status]
+    worst = _worst(same, limit)
+    reason = worst.reason
+    if worst.run and status in (ClaimStatus.BREACHED, ClaimStatus.UNKNOWN):
+        where = Text(f"{worst.run}, c{worst.tier}", f"{worst.run}，c{worst.tier}") if worst.tier else Text(worst.run, worst.run)
+        more = len(same) - 1
+        others = Text(f" (and {more} more)", f"（另有 {more} 处）") if more else Text("", "")
+        reason = Text("{where}: {reason}{others}", "{where}：{reason}{others}").fill(where=where, reason=reason, others=others)
+    return ClaimResult(
+        claim=claim,
+        arm=arm,
+        title=TITLES[claim],
+        status=status,
+        reason=reason,
+        value=worst.value,
+        limit=limit,
+        unit=unit,
+        attribution=fault if status is ClaimStatus.BREACHED else None,
+        run=worst.run,
+        tier=worst.tier,
+        evidence=tuple(sorted({path for f in same for path in f.evidence})),
+    )
+
+
+def _worst(found: Sequence[Finding], limit: Limit) -> Finding:
+    valued = [f for f in found if f.value is not None]
+    if not valued:
+        return found[0]
+    if limit.op in ("<=", "=="):
+        return max(valued, key=lambda f: f.value or Decimal(0))
+    if limit.op == ">=":
+        return min(valued, key=lambda f: f.value or Decimal(0))
+    if limit.op == "band" and isinstance(limit.low, Decimal) and isinstance(limit.high, Decimal):
+        middle = (limit.low + limit.high) / 2
+        return max(valued, key=lambda f: abs((f.value or Decimal(0)) - middle))
+    return valued[0]
+
+
+def not_applicable(claim: str, arm: str, en: str, zh: str) -> ClaimResult:
+    """Return a claim that says nothing about this arm, and why."""
+    return ClaimResult(claim=claim, arm=arm, title=TITLES[claim], status=ClaimStatus.NOT_APPLICABLE, reason=Text(en, zh))
+
+
+def holds(condition: bool) -> ClaimStatus:
+    """Return HOLDS or BREACHED."""
+    return ClaimStatus.HOLDS if condition else ClaimStatus.BREACHED
+
+
+def unknown(run: Run, en: str, zh: str, *, tier: int | None = None, files: tuple[str, ...] = ()) -> Finding:
+    """Return a finding that a claim about a run cannot be decided, and why."""
+    return Finding(ClaimStatus.UNKNOWN, Text(en, zh), run=run.key, tier=tier, evidence=tuple(run.pack.path(f) for f in files))

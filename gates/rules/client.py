@@ -1,0 +1,113 @@
+"""Is the measuring client sound: calibrated against a known truth, adding no delay of its own, and keeping exactly C requests in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+
+from gates.model import ClaimResult, ClaimStatus, Limit
+from gates.readers.strict import at, count
+from gates.rules.claim import Finding, Findings, Run, fold, holds, unknown
+from gates.rules.estimates import median, ms, percent, to_decimal
+from gates.text import Text
+
+
+def calibration(data: Findings, arm: str) -> ClaimResult:
+    """Return the error of the client's TTFT p50 against a server of known truth, measured by the same driver on the same host."""
+    limit = data.plan.validity.calibration_error_max
+
+    def findings() -> Iterator[Finding]:
+        for run in data.of(arm):
+            found = run.pack.client.get("calibration")
+            true, seen, n = (count(at(found, key)) for key in ("true_ttft_ns", "measured_ttft_p50_ns", "n"))
+            if not true or not seen or not n:
+                yield unknown(run, "the client was not calibrated.", "客户端未校准。", files=("client.json",))
+                continue
+            error = abs(Decimal(seen) - true) / true
+            reason = Text("the client is off by {v} on a known TTFT of {t} ms (at most {l}).", "在已知 TTFT {t} ms 上客户端偏差 {v}（上限 {l}）。")
+            reason = reason.fill(v=percent(error, limit), t=ms(true), l=percent(limit))
+            yield Finding(holds(error <= limit), reason, error, run.key, None, (run.pack.path("client.json"),))
+
+    return fold("calibration", arm, findings(), limit=Limit("<=", high=limit))
+
+
+def client_healthy(data: Findings, arm: str) -> ClaimResult:
+    """Return the client's share of the TTFT, and whether its event loop kept up.
+
+    With an engine on the same host that stamps its first write: the median of (first text seen - first text sent) over the median TTFT.
+    An engine without stamps (a foreign one) leaves the lag of the event loop against the TTFT as the named other source.
+    """
+    limit, lag_limit = data.plan.validity.client_share_of_ttft_max, data.plan.validity.loop_lag_p99_max
+
+    def findings() -> Iterator[Finding]:
+        for run in data.of(arm):
+            lag = count(run.pack.client.get("loop_lag_p99_ns"))
+            if lag is None:
+                yield unknown(run, "the lag of the client's event loop was not recorded.", "未记录客户端事件循环的滞后。", files=("client.json",))
+                continue
+            if lag > lag_limit.ns:
+                reason = Text(
+                    f"the client's event loop lagged {ms(lag)} ms at p99 (at most {lag_limit}).",
+                    f"客户端事件循环 p99 滞后 {ms(lag)} ms（上限 {lag_limit}）。",
+                )
+                yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, (run.pack.path("client.json"),))
+            for tier in run.tiers:
+                yield _share(run, tier, lag, limit)
+
+    return fold("client_healthy", arm, findings(), limit=Limit("<=", high=limit))
+
+
+def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
+    good = [r for r in run.pack.of(run.phase, tier) if r.failure is None]
+    delays = [r.first_text_ns - r.server_first_sent_ns for r in good if r.server_first_sent_ns is not None and r.first_text_ns is not None]
+    files = (run.pack.path("records.jsonl"), run.pack.path("client.json"))
+    if not good:
+        return unknown(run, "no request succeeded at this tier.", "该档位没有成功的请求。", tier=tier, files=("records.jsonl",))
+    ttft = median([r.ttft_ns for r in good])
+    if not delays:
+        share = to_decimal(Fraction(lag) / ttft, 12)
+        reason = Text(
+            "the engine gives no stamps; the event loop's p99 lag is {v} of the TTFT (at most {l}).",
+            "引擎不提供时间戳；事件循环 p99 滞后为 TTFT 的 {v}（上限 {l}）。",
+        )
+    elif len(delays) < len(good) or min(delays) < 0:
+        return unknown(
+            run, "the engine's stamps are missing or contradict the client's.", "引擎时间戳缺失或与客户端矛盾。", tier=tier, files=("records.jsonl",)
+        )
+    else:
+        share = to_decimal(median(delays) / ttft, 12)
+        reason = Text("the client takes {v} of the TTFT p50 (at most {l}).", "客户端占 TTFT p50 的 {v}（上限 {l}）。")
+    return Finding(holds(share <= limit), reason.fill(v=percent(share, limit), l=percent(limit)), share, run.key, tier, files)
+
+
+def littles_law(data: Findings, arm: str) -> ClaimResult:
+    """Return how far throughput x mean time in the window is from C requests in flight.
+
+    With tokens credited evenly over a request's life, throughput x mean E2E / tokens is the time average of requests in flight, so the law
+    fails exactly when the loop did not keep C requests going: a client that pauses, drops or doubles requests.
+    """
+    limit = data.plan.validity.littles_law_max
+
+    def findings() -> Iterator[Finding]:
+        for run in data.of(arm):
+            for tier in run.tiers:
+                stats = run.stats.get(tier)
+                if stats is None:
+                    yield unknown(
+                        run,
+                        f"there is no window with {tier} requests in flight.",
+                        f"没有 {tier} 个请求同时在途的窗口。",
+                        tier=tier,
+                        files=("records.jsonl",),
+                    )
+                    continue
+                off = to_decimal(abs(stats.in_flight / tier - 1), 12)
+                reason = Text(
+                    "{n} requests in flight on average where {c} must be: off by {v} (at most {l}).",
+                    "平均在途 {n} 个请求，应为 {c}：偏差 {v}（上限 {l}）。",
+                )
+                reason = reason.fill(n=to_decimal(stats.in_flight, 3), c=tier, v=percent(off, limit), l=percent(limit))
+                yield Finding(holds(off <= limit), reason, off, run.key, tier, (run.pack.path("records.jsonl"),))
+
+    return fold("littles_law", arm, findings(), limit=Limit("<=", high=limit))

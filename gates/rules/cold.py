@@ -1,0 +1,253 @@
+"""Is a run what it says it is: caches cold, the engine new, KV recovered from the external tier (or not at all), bytes really read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
+from gates.readers.prometheus import Sources, sources
+from gates.readers.strict import at, count, exact
+from gates.rules.claim import RECOVERS, Finding, Findings, Run, fold, holds, not_applicable, unknown
+from gates.rules.estimates import percent
+from gates.text import Text
+
+NEVER_COLD = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "overlay", "aufs")
+_SECTOR = 512
+_TICKS_PER_S = 100
+
+
+def account(run: Run, tier: int) -> Sources | None:
+    """Return where the prompt tokens of a measured tier came from.
+
+    None unless the engine counted the tokens that the client sent: else the counters belong to other traffic. Failed requests may or may
+    not be counted.
+    """
+    pair = run.pack.counter_pair("measure", tier)
+    if pair is None:
+        return None
+    found = sources(pair[0].get("metrics"), pair[1].get("metrics"))
+    requests = run.pack.of("measure", tier)
+    least = sum(r.prompt_tokens or 0 for r in requests if r.failure is None)
+    most = sum(max(r.prompt_tokens or 0, r.tokens_sent) for r in requests)
+    return found if found is not None and found.total > 0 and least <= found.total <= most else None
+
+
+def _no_account(run: Run, tier: int) -> Finding:
+    return unknown(
+        run,
+        "the engine's counters give no closed account of the prompt tokens of this tier.",
+        "引擎计数器未给出该档位提示词元的完整账目。",
+        tier=tier,
+        files=("counters.jsonl",),
+    )
+
+
+def hbm_cold(data: Findings, arm: str) -> ClaimResult:
+    """Of the prompt tokens, the share that the engine found in its own GPU cache."""
+    limit = data.plan.validity.hbm_hits_max
+
+    def findings() -> Iterator[Finding]:
+        for run in data.of(arm):
+            for tier in run.tiers:
+                tokens = account(run, tier)
+                if tokens is None:
+                    yield _no_account(run, tier)
+                    continue
+                share = tokens.hbm / tokens.total
+                reason = Text("{v} of the prompt tokens came from the GPU cache (at most {l}).", "{v} 的提示词元来自 GPU 缓存（上限 {l}）。")
+                reason = reason.fill(v=percent(share, limit), l=percent(limit))
+                yield Finding(holds(share <= limit), reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
+
+    return fold("hbm_cold", arm, findings(), limit=Limit("<=", high=limit))
+
+
+def page_cache_cold(data: Findings, arm: str) -> ClaimResult:
+    """Of the bytes of the KV directories, the share in the page cache: after cooling, and again before each tier."""
+    if arm not in RECOVERS:
+        return not_applicable("page_cache_cold", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
+    limit = data.plan.validity.page_cache_resident_max
+
+    def findings() -> Iterator[Finding]:
+        for run in data.of(arm):
+            wanted = [("after_cool", None), *(("before_tier", tier) for tier in run.tiers)]
+            for when, tier in wanted:
+                rows = [c for c in run.pack.coldness if c.get("when") == when and (when == "after_cool" or c.get("tier") == tier)]
+                if not rows:
+                    yield unknown(run, f"there is no residency check {when}.", f"缺少 {when} 的驻留检查。", tier=tier, files=("coldness.jsonl",))
+                for row in rows:
+                    yield _resident(run, row, tier, limit)
+
+    return fold("page_cache_cold", arm, findings(), limit=Limit("<=", high=limit))
+
+
+def _resident(run: Run, row: dict[str, Any], tier: int | None, limit: Decimal) -> Finding:
+    files = (run.pack.path("coldness.jsonl"),)
+    kind, size, resident = row.get("fs_type"), count(row.get("bytes")), count(row.get("resident_bytes"))
+    if kind in NEVER_COLD:
+        reason = Text(f"the KV directory lies on {kind}, which cannot be made cold.", f"KV 目录位于 {kind}，无法变冷。")
+        return Finding(ClaimStatus.BREACHED, reason, None, run.key, tier, files)
+    if not isinstance(kind, str) or not kind or not size or resident is None or row.get("method") != "mincore":
+        return unknown(run, "the residency check counted no bytes.", "驻留检查没有统计到字节。", tier=tier, files=("coldness.jsonl",))
+    share = Decimal(resident) / size
+    reason = Text("{v} of {n} bytes were in the page cache (at most {l}).", "{n} 字节中有 {v} 驻留于页缓存（上限 {l}）。")
+    return Finding(holds(share <= limit), reason.fill(v=percent(share, limit), n=size, l=percent(limit)), share, run.key, tier, files)
+
+
+def engine_restarted_cold(data: Findings, arm: str) -> ClaimResult:
+    """Whether the engine process was started for this run, and the same process served it to its end."""
+
+    def findings() -> Iterator[Finding]:
+        for run in data.of(arm):
+            files = (run.pack.path("coldness.jsonl"), run.pack.path("phases.jsonl"))
+            cooled = next((c for c in run.pack.coldness if c.get("when") == "after_cool"), None)
+            now = _process(at(cooled, "engine"))
+            if cooled is None or now is None:
+                yield unknown(run, "no engine process was seen after cooling.", "降温后未见引擎进程。", files=("coldness.jsonl",))
+                continue
+            before = _process(cooled.get("engine_before"))
+            if before is None and not _started_in_cool(run, now):
+                yield unknown(
+                    run,
+                    "nothing shows that the engine was started anew: no process before cooling was noted.",
+                    "无法证明引擎为新启动：未记录降温前的进程。",
+                    files=("coldness.jsonl",),
+                )
+            elif before is not None and before == now:
+                reason = Text("the engine that stored or served before is still the one that runs.", "此前写入或服务的引擎进程仍在运行。")
+                yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, files)
+            elif any(_process(c.get("engine")) != now for c in run.pack.coldness if c.get("when") != "after_cool"):
+                reason = Text("the engine process changed while it was measured.", "测量期间引擎进程发生变化。")
+                yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, files)
+            else:
+                reason = Text("the engine was started for each run and served it to its end.", "每轮之前引擎均已重启，并服务至本轮结束。")
+                yield Finding(ClaimStatus.HOLDS, reason, None, run.key, None, files)
+
+    return fold("engine_restarted_cold", arm, findings())
+
+
+def _process(value: Any) -> tuple[int, int] | None:
+    pid, ticks = count(at(value, "pid")), count(at(value, "start_ticks"))
+    return None if pid is None or ticks is None else (pid, ticks)
+
+
+def _started_in_cool(run: Run, process: tuple[int, int]) -> bool:
+    """Return whether a process began after the phase `cool` did: /proc counts its start in ticks of the same clock, up to suspends."""
+    phase = run.pack.phase("cool")
+    begun = count(at(phase, "started_ns"))
+    return begun is not None and process[1] * 10**9 // _TICKS_PER_S + 10**9 // _TICKS_PER_S >= begun
+
+
+def array_cold(data: Findings, arm: str) -> ClaimResult:
+    """Of the bytes that hosts read from the array, the share that came from its media and not from its cache."""
+    if arm not in RECOVERS:
+        return not_applicable("array_cold", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
+    if data.plan.arms.array_cache == "as_delivered":
+        return not_applicable("array_cold", arm, "Array caches are used as delivered, by agreement.", "双方约定：阵列缓存按出厂状态使用。")
+    limit = data.plan.validity.array_media_ratio_min
+
+    def findings() -> Iterator[Finding]:
+        for run in data.of(arm):
+            for tier in run.tiers:
+                pair = run.pack.counter_pair("measure", tier)
+                host, media = (_grown(pair, "array", key) for key in ("host_read_bytes", "media_read_bytes"))
+                if not host or media is None:
+                    yield unknown(run, "the array's own read counters are missing.", "缺少阵列自身的读取计数。", tier=tier, files=("counters.jsonl",))
+                    continue
+                share = Decimal(media) / host
+                reason = Text("{v} of the bytes read came from the media (at least {l}).", "读取字节中 {v} 来自介质（下限 {l}）。")
+                reason = reason.fill(v=percent(share, limit), l=percent(limit))
+                yield Finding(holds(share >= limit), reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
+
+    return fold("array_cold", arm, findings(), limit=Limit(">=", low=limit))
+
+
+def _grown(pair: tuple[dict[str, Any], dict[str, Any]] | None, *keys: str) -> int | None:
+    """Return by how much a counter grew between two snapshots, or None."""
+    if pair is None:
+        return None
+    low, high = count(at(pair[0], *keys)), count(at(pair[1], *keys))
+    return None if low is None or high is None or high < low else high - low
+
+
+def external_hits(data: Findings, arm: str) -> ClaimResult:
+    """Of the stored prefix tokens asked for, the share that came from the external tier; for the other arms: none at all.
+
+    A candidate that recovers too little, once it is proven cold and stored, is the product's fault (DESIGN 4.3).
+    """
+    recovers, limit = arm in RECOVERS, data.plan.validity.external_hits_min
+
+    def findings() -> Iterator[Finding]:
+        for run in data.of(arm):
+            for tier in run.tiers:
+                tokens, wanted = account(run, tier), len(run.pack.of("measure", tier)) * data.plan.workload.context_tokens
+                if tokens is None or not wanted:
+                    yield _no_account(run, tier)
+                    continue
+                share = tokens.external / wanted
+                if recovers:
+                    reason = Text(
+                        "{v} of the stored prefix tokens came from the external tier (at least {l}).", "已存前缀词元中 {v} 由外部层恢复（下限 {l}）。"
+                    )
+                    reason, status = reason.fill(v=percent(share, limit), l=percent(limit)), holds(share >= limit)
+                else:
+                    reason = Text("{n} tokens came from the external tier (none may).", "{n} 个词元来自外部层（不应有）。")
+                    reason, status = reason.fill(n=format(tokens.external.normalize(), "f")), holds(tokens.external == 0)
+                yield Finding(status, reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
+
+    shown = Limit(">=", low=limit) if recovers else Limit("==", low=Decimal(0))
+    return fold("external_hits", arm, findings(), limit=shown, fault=Attribution.PRODUCT if arm == "candidate" else Attribution.RIG)
+
+
+def device_bytes(data: Findings, arm: str) -> ClaimResult:
+    """Bytes that the engine process read from storage, over hit tokens x KV bytes per token; the block device must have read them too."""
+    if arm not in RECOVERS:
+        return not_applicable("device_bytes", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
+    low, high = data.plan.validity.device_bytes_ratio
+
+    def findings() -> Iterator[Finding]:
+        for run in data.of(arm):
+            per_token = exact(run.pack.engine.get("kv_bytes_per_token"))
+            for tier in run.tiers:
+                tokens, pair = account(run, tier), run.pack.counter_pair("measure", tier)
+                if tokens is None:
+                    yield _no_account(run, tier)
+                elif tokens.external == 0:  # the claim external_hits says what that means
+                    nothing = Text("No KV was recovered, so no bytes are expected.", "未恢复任何 KV，因此没有预期的读取字节。")
+                    yield Finding(ClaimStatus.NOT_APPLICABLE, nothing, None, run.key, tier)
+                elif per_token is None or per_token <= 0:
+                    yield unknown(
+                        run,
+                        "no KV bytes are expected, so nothing can be compared.",
+                        "没有预期的 KV 字节可供比较。",
+                        tier=tier,
+                        files=("engine.json",),
+                    )
+                else:
+                    yield _bytes_read(run, tier, pair, tokens.external * per_token, (low, high))
+
+    return fold("device_bytes", arm, findings(), limit=Limit("band", low=low, high=high))
+
+
+def _bytes_read(run: Run, tier: int, pair: tuple[dict[str, Any], dict[str, Any]] | None, expected: Decimal, band: tuple[Decimal, Decimal]) -> Finding:
+    """Judge by the process's own counter where there is one; the device, which others may use too, must then not have read less."""
+    files = (run.pack.path("counters.jsonl"),)
+    process, sectors = _grown(pair, "engine_io", "read_bytes"), _grown(pair, "diskstats", "read_sectors")
+    if process is None and sectors is None:
+        return unknown(
+            run, "neither the process nor the block device counted bytes.", "进程与块设备均无读取计数。", tier=tier, files=("counters.jsonl",)
+        )
+    device = None if sectors is None else Decimal(sectors * _SECTOR) / expected
+    own = device if process is None else Decimal(process) / expected
+    own = Decimal(0) if own is None else own
+    reason = Text(
+        "{p} of the bytes that the recovered KV takes were read{d} ({l} to {h} allowed).", "实际读取为恢复 KV 应有字节的 {p}{d}（允许 {l} 至 {h}）。"
+    ).fill(
+        p=percent(own, *band),
+        d=Text(f" (block device: {percent(device)})", f"（块设备：{percent(device)}）") if device is not None else Text("", ""),
+        l=percent(band[0]),
+        h=percent(band[1]),
+    )
+    ok = band[0] <= own <= band[1] and (device is None or device >= band[0])
+    return Finding(holds(ok), reason, own, run.key, tier, files)

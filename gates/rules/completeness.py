@@ -1,0 +1,128 @@
+"""Is all evidence there, by identity: every step, host and file that the plan asks for, and nothing that no step can have brought."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gates.bundle import INPUTS, Bundle
+from gates.model import CheckResult, Problem, StepKind, StepSpec, Verdict
+from gates.plan import Plan
+from gates.readers.run_pack import Pack, read_pack
+from gates.rules.claim import Findings, Run
+from gates.rules.estimates import tier_stats
+from gates.text import Text
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The runs of a gate as far as evidence tells them, and everything that is missing, broken or foreign."""
+
+    findings: Findings
+    problems: tuple[Problem, ...]
+
+
+def gather(plan: Plan, bundle: Bundle, steps: Sequence[StepSpec]) -> Gathered:
+    """Read the pack of every job step, and collect all problems of completeness."""
+    problems = [*_missing_files(bundle, steps), *_foreign_files(bundle, steps)]
+    runs = []
+    for step in steps:
+        if step.kind is not StepKind.JOB:
+            continue
+        hosts, names = _job_hosts(bundle, step)
+        if len(hosts) != 1:
+            problems.append(_not_one_host(step, hosts))
+            continue
+        pack = read_pack(bundle, step.key, hosts[0], names)
+        problems += [p for p in pack.problems if p.code != "missing"]  # missing files are listed by identity already
+        problems += _wrong_job(bundle, step, pack)
+        tiers = [int(t["tier"]) for t in step.params["tiers"]]
+        stats = {tier: tier_stats(pack.of("measure", tier), tier) for tier in tiers}
+        runs.append(Run(step, pack, {tier: found for tier, found in stats.items() if found is not None}))
+    return Gathered(Findings(plan, tuple(runs)), tuple(problems))
+
+
+def evidence_check(gate: str, problems: Sequence[Problem], wanted: int) -> CheckResult:
+    """Return the check that all evidence is there. Anything missing is inconclusive, never a pass."""
+    title = Text("Evidence complete", "证据完整")
+    if not problems:
+        reason = Text("All evidence that the plan asks for is there: {n} files.", "方案要求的证据齐全：{n} 个文件。").fill(n=wanted)
+        return CheckResult(f"{gate.lower()}.evidence", title, Verdict.PASS, reason, quantity="problems", value="0")
+    listed = "; ".join(p.message.en for p in problems[:5])
+    listed_zh = "；".join(p.message.zh for p in problems[:5])
+    more = len(problems) - 5
+    reason = Text(
+        f"{len(problems)} problems of evidence: {listed}" + (f" ... and {more} more." if more > 0 else ""),
+        f"证据存在 {len(problems)} 个问题：{listed_zh}" + (f"……另有 {more} 个。" if more > 0 else ""),
+    )
+    files = tuple(dict.fromkeys(p.evidence for p in problems if p.evidence))[:20]
+    return CheckResult(f"{gate.lower()}.evidence", title, Verdict.INCONCLUSIVE, reason, quantity="problems", value=str(len(problems)), evidence=files)
+
+
+def wanted_files(bundle: Bundle, steps: Sequence[StepSpec]) -> tuple[tuple[str, StepSpec, str], ...]:
+    """Return (path, step, host) of every file that the steps must bring."""
+    return tuple(
+        (f"evidence/{step.key}/{host}/{name}", step, host)
+        for step in steps
+        for group, names in step.expects.items()
+        for host in bundle.hosts(group)
+        for name in names
+    )
+
+
+def _missing_files(bundle: Bundle, steps: Sequence[StepSpec]) -> list[Problem]:
+    problems = []
+    for step in steps:
+        for group, names in step.expects.items():
+            if names and not bundle.hosts(group):
+                text = Text("{s}: the engagement names no host in the group {g}.", "{s}：项目未给出分组 {g} 的主机。").fill(s=step.key, g=group)
+                problems.append(Problem("no_host", text, INPUTS))
+    for path, step, host in wanted_files(bundle, steps):
+        if not bundle.has(path):
+            text = Text("{s} on {h}: {p} is missing.", "{h} 上的 {s}：缺少 {p}。").fill(s=step.key, h=host, p=path)
+            problems.append(Problem("missing", text, path))
+    return problems
+
+
+def _foreign_files(bundle: Bundle, steps: Sequence[StepSpec]) -> list[Problem]:
+    """Return evidence that no step can have brought: an unexpected case is no better than a missing one."""
+    keys = {step.key for step in steps}
+    groups = bundle.inputs.get("hosts")
+    known = {host for group in (groups if isinstance(groups, dict) else {}) for host in bundle.hosts(group)}
+    problems = []
+    for path in bundle.files:
+        parts = path.split("/")
+        if path == INPUTS or (len(parts) >= 4 and parts[1] in keys and parts[2] in known):
+            continue
+        if len(parts) == 3 and parts[1] in keys:
+            continue  # of the step itself, from no host: a form, a photo, an event log
+        problems.append(
+            Problem("foreign", Text("{p} belongs to no step and host of this gate.", "{p} 不属于本门禁的任何步骤和主机。").fill(p=path), path)
+        )
+    return problems
+
+
+def _job_hosts(bundle: Bundle, step: StepSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    hosts: list[str] = []
+    names: list[str] = []
+    for group, files in step.expects.items():
+        hosts += [h for h in bundle.hosts(group) if h not in hosts]
+        names += files
+    return tuple(hosts), tuple(names)
+
+
+def _not_one_host(step: StepSpec, hosts: Sequence[str]) -> Problem:
+    text = Text("{s}: a run is driven by one load generator, the engagement names {n} ({h}).", "{s}：一轮由一台负载机驱动，项目给出 {n} 台（{h}）。")
+    return Problem("hosts", text.fill(s=step.key, n=len(hosts), h=", ".join(hosts) or "-"), INPUTS)
+
+
+def _wrong_job(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
+    """Return a problem when the pack is that of another job than this attempt's step."""
+    wanted = f"{bundle.manifest['attempt'].get('id')}-{step.key}"
+    problems = []
+    for name, doc in (("job.json", pack.job), ("exit.json", pack.exit), ("pack.json", None)):
+        seen = doc.get("job") if doc else None
+        if doc and seen != wanted:
+            text = Text("{p} is of the job {s}, not of {w}.", "{p} 属于任务 {s}，而非 {w}。").fill(p=pack.path(name), s=seen, w=wanted)
+            problems.append(Problem("job", text, pack.path(name)))
+    return problems

@@ -1,0 +1,190 @@
+"""How an estimate meets a limit (DESIGN 4.4 to 4.7): exact comparison, the three decision rules, and their risk in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from fractions import Fraction
+
+from gates.model import Because, Interval, Verdict
+from gates.plan_model import Decision
+from gates.text import Text
+
+PAIRS_FOR_AN_INTERVAL = 4
+_EXPANSION = 2  # k of ILAC-G8: U = k u
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of run pairs (base, new): their geometric mean ratio, as a drop (1 - ratio) or a gain (ratio - 1).
+
+    With several pairs the comparison stays exact without a root: the mean drop reaches `limit` if and only if
+    `product(new) <= (1 - limit)**n * product(base)`, which for one pair is `new <= (1 - limit) * base`. A gain likewise with `>=`.
+    """
+
+    pairs: tuple[tuple[Fraction, Fraction], ...]
+    drop: bool
+
+    def __post_init__(self) -> None:
+        if not self.pairs or any(base <= 0 or new <= 0 for base, new in self.pairs):
+            raise ValueError("an effect needs pairs of positive measurements")
+
+    @property
+    def ratio(self) -> Fraction:
+        """Return the product of new/base over all pairs."""
+        return math.prod((new / base for base, new in self.pairs), start=Fraction(1))
+
+    def reaches(self, limit: Decimal) -> bool:
+        """Return whether the mean effect is at least the limit, exactly."""
+        bound = Fraction(1 - limit if self.drop else 1 + limit) ** len(self.pairs)
+        return self.ratio <= bound if self.drop else self.ratio >= bound
+
+    def exceeds(self, limit: Decimal) -> bool:
+        """Return whether the mean effect is greater than the limit, exactly."""
+        bound = Fraction(1 - limit if self.drop else 1 + limit) ** len(self.pairs)
+        return self.ratio < bound if self.drop else self.ratio > bound
+
+    def value(self, *limits: Decimal) -> Decimal:
+        """Return the effect with 10 decimals, or with more where 10 would put it on the wrong side of a limit."""
+        with localcontext() as context:
+            context.prec = 50
+            ratio, n = self.ratio, len(self.pairs)
+            root = Decimal(ratio.numerator) / Decimal(ratio.denominator)
+            root = root if n == 1 else (root.ln() / n).exp()
+            exact = 1 - root if self.drop else root - 1
+            for limit in limits:  # the root is rounded; the comparison without it is not
+                if self.reaches(limit) and not self.exceeds(limit):
+                    return limit
+            for places in (10, 20, 40):
+                shown = exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN)
+                if all((shown >= limit) == self.reaches(limit) and (shown > limit) == self.exceeds(limit) for limit in limits):
+                    break
+            return shown
+
+    def logs(self) -> list[float]:
+        """Return the log ratio of each pair."""
+        return [math.log(new) - math.log(base) for base, new in self.pairs]
+
+    def spread(self) -> tuple[float, float]:
+        """Return mean and standard error of the log ratios; at least two pairs."""
+        logs = self.logs()
+        mean = math.fsum(logs) / len(logs)
+        variance = math.fsum((x - mean) ** 2 for x in logs) / (len(logs) - 1)
+        return mean, math.sqrt(variance / len(logs))
+
+    def between(self, half_width: float) -> tuple[Decimal, Decimal]:
+        """Return the effects that lie a half width (on the log scale) below and above the mean."""
+        mean, _ = self.spread()
+        if self.drop:
+            ends = (-math.expm1(mean + half_width), -math.expm1(mean - half_width))
+        else:
+            ends = (math.expm1(mean - half_width), math.expm1(mean + half_width))
+        return _decimal(ends[0]), _decimal(ends[1])
+
+
+def interval(effect: Effect, decision: Decision) -> Interval:
+    """Return the bounds of the one-sided t intervals on the log ratios of run pairs, or why there is none.
+
+    The unit is the run pair: requests of one run are not independent (DESIGN 4.6). `low` and `high` are each one-sided.
+    """
+    n = len(effect.pairs)
+    if n < PAIRS_FOR_AN_INTERVAL:
+        note = Text("{n} run pairs are too few for an interval; it takes {least}.", "{n} 个轮次对不足以给出区间；至少需要 {least} 个。")
+        return Interval(confidence=decision.confidence, n=n, note=note.fill(n=n, least=PAIRS_FOR_AN_INTERVAL))
+    _, error = effect.spread()
+    low, high = effect.between(_student_t(float(decision.confidence), n - 1) * error)
+    return Interval(low=low, high=high, confidence=decision.confidence, n=n)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a rule makes of an effect and a lower limit. `value` is what was compared and what is printed."""
+
+    verdict: Verdict
+    value: Decimal
+    interval: Interval
+    because: Because | None = None
+
+
+def compare(effect: Effect, limit: Decimal, decision: Decision, *others: Decimal) -> Outcome:
+    """Hold an effect against a lower limit by the plan's rule and comparison. `others` are limits that the printed value must respect too."""
+    shown = interval(effect, decision)
+    value, met = measured(effect, decision, limit, *others), at_least(effect, limit, decision)
+    if decision.rule == "simple":
+        return Outcome(Verdict.PASS if met else Verdict.FAIL, value, shown)
+    if len(effect.pairs) < PAIRS_FOR_AN_INTERVAL:
+        return Outcome(Verdict.INCONCLUSIVE, value, shown)
+    if decision.rule == "guarded":
+        low, high = effect.between(float(decision.guard_r) * _EXPANSION * effect.spread()[1])
+    else:
+        low, high = shown.low, shown.high  # type: ignore[assignment]
+    if met:
+        clear = low >= limit
+        return Outcome(Verdict.PASS if clear else Verdict.CONDITIONAL, value, shown, None if clear else Because.GUARD)
+    return Outcome(Verdict.INCONCLUSIVE if high >= limit else Verdict.FAIL, value, shown)
+
+
+def measured(effect: Effect, decision: Decision, *limits: Decimal) -> Decimal:
+    """Return the value that is compared and printed: unrounded (`full`), or as the contract rounds (`rounded`: GB/T 8170, half to even)."""
+    value = effect.value(*limits)
+    if decision.comparison == "rounded" and decision.digits is not None:
+        return value.quantize(Decimal(1).scaleb(-decision.digits - 2), ROUND_HALF_EVEN)
+    return value
+
+
+def at_least(effect: Effect, limit: Decimal, decision: Decision) -> bool:
+    """Return whether the estimate reaches a limit, by the plan's comparison."""
+    return measured(effect, decision, limit) >= limit if decision.comparison == "rounded" else effect.reaches(limit)
+
+
+def above(effect: Effect, limit: Decimal, decision: Decision) -> bool:
+    """Return whether the estimate is greater than a limit, by the plan's comparison."""
+    return measured(effect, decision, limit) > limit if decision.comparison == "rounded" else effect.exceeds(limit)
+
+
+def risk(decision: Decision) -> Text:
+    """Return the risk of the rule in words, printed under every verdict."""
+    if decision.rule == "simple":
+        return Text(
+            "Decision rule: simple acceptance, shared risk. The estimate itself is held against the limit; where the true value lies at the limit, "
+            "either party has a chance of up to 50 % of a wrong decision.",
+            "判定规则：简单接受，风险共担。直接以估计值与限值比较；若真值恰在限值处，双方误判的风险各可达 50 %。",
+        )
+    if decision.rule == "interval":
+        return Text(
+            "Decision rule: one-sided interval over run pairs at {c} confidence. A true value below the limit passes with a chance of at most {a}.",
+            "判定规则：以轮次对为单位、置信度 {c} 的单侧区间。真值低于限值而被判合格的概率不超过 {a}。",
+        ).fill(c=_pct(decision.confidence), a=_pct(1 - decision.confidence))
+    return Text(
+        "Decision rule: guarded acceptance after ILAC-G8 with w = r U, r = {r}, U = 2 u from the spread of run pairs. "
+        "With r = 1 a wrong acceptance has a chance below 2.5 %; r = 0 is shared risk.",
+        "判定规则：按 ILAC-G8 的保护带接受，w = r U，r = {r}，U = 2 u 由轮次对的离散得出。r = 1 时误接受概率低于 2.5 %；r = 0 即风险共担。",
+    ).fill(r=format(decision.guard_r, "f"))
+
+
+def flips(effect: Effect, baselines: Sequence[Fraction], same: Sequence[Decimal], decision: Decision) -> bool:
+    """Return whether one baseline run, taken alone as the base of every pair, would put the estimate on another side of a limit."""
+    there = _sides(effect, same, decision)
+    alone = (Effect(tuple((base, new) for _, new in effect.pairs), effect.drop) for base in baselines)
+    return any(_sides(other, same, decision) != there for other in alone)
+
+
+def _sides(effect: Effect, limits: Sequence[Decimal], decision: Decision) -> tuple[bool, ...]:
+    """Return on which side of each limit it lies: the first is a lower bound (reached or not), any other an upper one (exceeded or not)."""
+    return (at_least(effect, limits[0], decision), *(above(effect, limit, decision) for limit in limits[1:]))
+
+
+def _student_t(confidence: float, degrees: int) -> float:
+    from scipy.special import stdtrit  # costs a quarter of a second to import; most verdicts need no interval
+
+    return float(stdtrit(degrees, confidence))
+
+
+def _decimal(value: float) -> Decimal:
+    return Decimal(repr(value)).quantize(Decimal("1e-10"), ROUND_HALF_EVEN)
+
+
+def _pct(value: Decimal) -> str:
+    return f"{(value * 100).normalize():f} %"

@@ -1,0 +1,136 @@
+"""Validity before performance: what the claims allow a check to say (DESIGN 4.2, 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gates.model import Attribution, CheckResult, ClaimResult, ClaimStatus, Verdict
+from gates.plan import Plan
+from gates.rules.claim import TITLES
+from gates.text import Text
+
+# A disagreement of baselines says that the environment moved, not that the rig is broken: inconclusive, not invalid (DESIGN 4.8).
+AGREEMENT = ("baselines_agree", "g2_agreement")
+# What must hold for the candidate before its own faults are laid at its door (DESIGN 4.3).
+BEFORE_BLAME = (
+    "hbm_cold",
+    "page_cache_cold",
+    "engine_restarted_cold",
+    "array_cold",
+    "device_bytes",
+    "store_complete",
+    "calibration",
+    "equal_work",
+)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a check may not be answered, and what it is worth instead."""
+
+    verdict: Verdict
+    reason: Text
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether checks may speak, given completeness and claims."""
+
+    complete: bool
+    claims: tuple[ClaimResult, ...]
+
+    def broken(self) -> tuple[ClaimResult, ...]:
+        """Return the breaches that are the rig's: with one of them nothing is said about the product."""
+        return tuple(
+            c for c in self.claims if c.status is ClaimStatus.BREACHED and c.attribution is not Attribution.PRODUCT and c.claim not in AGREEMENT
+        )
+
+    def doubtful(self, wanted: Callable[[ClaimResult], bool]) -> tuple[ClaimResult, ...]:
+        """Return the claims, of those wanted, that are unknown, or on which the baselines disagree."""
+        return tuple(
+            c for c in self.claims if wanted(c) and (c.status is ClaimStatus.UNKNOWN or (c.claim in AGREEMENT and c.status is ClaimStatus.BREACHED))
+        )
+
+    def blame(self) -> Refusal | None:
+        """Return why a check of the product's own faults may not be answered, or None."""
+        return self._refuse(lambda c: c.arm == "candidate" and c.claim in BEFORE_BLAME)
+
+    def performance(self) -> Refusal | None:
+        """Return why a check of performance may not be answered, or None: every claim must be known."""
+        return self._refuse(lambda _: True)
+
+    def get(self, claim: str, arm: str) -> ClaimResult | None:
+        """Return one claim of one arm."""
+        return next((c for c in self.claims if c.claim == claim and c.arm == arm), None)
+
+    def _refuse(self, needed: Callable[[ClaimResult], bool]) -> Refusal | None:
+        if not self.complete:
+            return Refusal(Verdict.INCONCLUSIVE, Text("The evidence is incomplete, so this is not judged.", "证据不完整，故不作判定。"))
+        broken = self.broken()
+        if broken:
+            return Refusal(Verdict.INVALID, Text("Not judged, the measurement is invalid: {c}", "测量无效，不作判定：{c}").fill(c=_named(broken)))
+        doubtful = self.doubtful(needed)
+        if doubtful:
+            return Refusal(
+                Verdict.INCONCLUSIVE, Text("Not judged, validity is not proven: {c}", "有效性未证明，不作判定：{c}").fill(c=_named(doubtful))
+            )
+        return None
+
+
+def validity_check(gate: str, standing: Standing) -> CheckResult:
+    """Return the check that the measurement is valid: every claim of every arm holds, is not applicable, or is left out by agreement."""
+    title, ident = Text("Measurement valid", "测量有效"), f"{gate.lower()}.validity"
+    broken, doubtful = standing.broken(), standing.doubtful(lambda _: True)
+    if not standing.claims:
+        return CheckResult(ident, title, Verdict.INCONCLUSIVE, Text("No claim could be examined.", "没有可检验的断言。"))
+    if not standing.complete:
+        reason = Text("Validity cannot be decided on incomplete evidence.", "证据不完整，无法判断有效性。")
+        return CheckResult(ident, title, Verdict.INCONCLUSIVE, reason)
+    if broken or doubtful:
+        found, verdict = (broken, Verdict.INVALID) if broken else (doubtful, Verdict.INCONCLUSIVE)
+        files = tuple(dict.fromkeys(path for c in found for path in c.evidence))[:20]
+        return CheckResult(ident, title, verdict, _named(found), quantity="claims", value=str(len(found)), evidence=files)
+    held = sum(c.status is ClaimStatus.HOLDS for c in standing.claims)
+    out = sum(c.status is ClaimStatus.NOT_TESTED for c in standing.claims)
+    reason = Text("{n} claims hold, {o} were left out by agreement.", "{n} 项断言成立，{o} 项按约定不测。").fill(n=held, o=out)
+    return CheckResult(ident, title, Verdict.PASS, reason, quantity="claims", value="0")
+
+
+def refused(check: CheckResult, refusal: Refusal) -> CheckResult:
+    """Return a check that may not speak: the verdict of the refusal, no value, no margin."""
+    return replace(check, verdict=refusal.verdict, reason=refusal.reason, value=None, margin=None, interval=None, because=None)
+
+
+def leave_out(plan: Plan, claims: Iterable[ClaimResult]) -> tuple[ClaimResult, ...]:
+    """Return the claims with those that both parties agreed not to test marked so, whatever was found."""
+    out = []
+    for claim in claims:
+        reason = plan.leaves_out(claim.claim)
+        if reason is None or claim.status is ClaimStatus.NOT_APPLICABLE:
+            out.append(claim)
+        else:
+            said = Text("Not tested, by agreement: {r}", "双方约定不测：{r}").fill(r=reason)
+            out.append(ClaimResult(claim=claim.claim, arm=claim.arm, title=claim.title, status=ClaimStatus.NOT_TESTED, reason=said))
+    return tuple(out)
+
+
+def not_tested(plan: Plan) -> tuple[dict[str, Any], ...]:
+    """Return what page 1 prints as not tested, by agreement."""
+    return tuple(
+        {
+            "claim": n.claim,
+            "title": TITLES[n.claim].json() if n.claim in TITLES else Text(n.claim, n.claim).json(),
+            "reason": Text(n.reason, n.reason).json(),
+        }
+        for n in plan.not_tested
+    )
+
+
+def _named(claims: Sequence[ClaimResult]) -> Text:
+    shown = claims[:3]
+    more = len(claims) - len(shown)
+    en = "; ".join(f"{c.title.en} ({c.arm}): {c.reason.en}" for c in shown)
+    zh = "；".join(f"{c.title.zh}（{c.arm}）：{c.reason.zh}" for c in shown)
+    return Text(en + (f" ... and {more} more" if more else ""), zh + (f"……另有 {more} 项" if more else ""))

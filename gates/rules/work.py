@@ -1,0 +1,247 @@
+"""Was the work the same, whole and right: prompts, lengths, configuration, failures, the store phase, and the outputs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from math import sqrt
+from typing import Any
+
+from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
+from gates.readers.prometheus import STORE_BYTES, growth
+from gates.readers.run_pack import Request
+from gates.readers.strict import at, count, exact
+from gates.rules.claim import RECOVERS, Finding, Findings, Run, fold, holds, not_applicable, unknown
+from gates.rules.estimates import percent
+from gates.text import Text
+
+_SAME_ENGINE = ("model", "version", "num_gpu_blocks", "block_tokens", "kv_bytes_per_token")
+
+
+def equal_work(data: Findings, arm: str) -> ClaimResult:
+    """Return whether every run of an arm did exactly the work of the plan, on the same engine, and differs only where the plan allows."""
+    first = data.runs[0]
+    others = data.of(arm)[0] if data.of(arm) else first
+
+    def findings() -> Iterator[Finding]:
+        for run in data.of(arm):
+            files = tuple(run.pack.path(f) for f in ("records.jsonl", "workload.json", "engine.json", "arm.json"))
+            for tier in run.tiers:
+                wrong = _tier_differs(data, run, tier) or _prompts_differ(data, first, run, tier)
+                if wrong:
+                    yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, tier, files)
+            silent = [k for k in _SAME_ENGINE if run.pack.engine.get(k) is None or first.pack.engine.get(k) is None]
+            if silent:
+                yield unknown(
+                    run, f"engine.json does not tell {', '.join(silent)}.", f"engine.json 未给出 {', '.join(silent)}。", files=("engine.json",)
+                )
+            wrong = _engine_differs(first, run) or _arm_differs(data, others, run)
+            if wrong:
+                yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, None, files)
+            if arm in RECOVERS and not run.pack.arm:
+                yield unknown(run, "arm.json holds no configuration to compare.", "arm.json 中没有可比较的配置。", files=("arm.json",))
+            good = Text(
+                "Prompts, lengths, token totals, KV blocks and configuration are as the plan says.", "提示、长度、词元总数、KV 块和配置均与方案一致。"
+            )
+            yield Finding(ClaimStatus.HOLDS, good, None, run.key, None, files)
+
+    return fold("equal_work", arm, findings())
+
+
+def _tier_differs(data: Findings, run: Run, tier: int) -> Text | None:
+    """Return the first difference between a tier's requests and the plan."""
+    work, requests = data.plan.workload, run.pack.of("measure", tier)
+    sent = work.context_tokens + work.suffix_tokens
+    good = [r for r in requests if r.failure is None]
+    for what, what_zh, want, seen in (
+        ("requests", "请求数", run.wanted[tier], {len(requests)}),
+        ("tokens sent for each prompt", "每个提示发送的词元数", sent, {r.tokens_sent for r in requests}),
+        ("prompt tokens that the engine counted", "引擎计得的提示词元数", sent, {r.prompt_tokens for r in good}),
+        ("output tokens asked for", "要求的输出词元数", work.output_tokens, {r.max_tokens for r in requests}),
+        ("output tokens of each answer", "每个回答的输出词元数", work.output_tokens, {r.completion_tokens for r in good}),
+        ("different prompts", "不同提示数", run.wanted[tier], {len({r.prompt_sha256 for r in requests})}),
+    ):
+        odd = sorted(str(v) for v in seen if v != want)
+        if odd:
+            text = Text("{what}: {seen} where the plan says {want}.", "{what}：{seen}，方案为 {want}。")
+            return text.fill(what=Text(what, what_zh), seen=", ".join(odd[:3]), want=want)
+    return None
+
+
+def _prompts_differ(data: Findings, first: Run, run: Run, tier: int) -> Text | None:
+    """Return whether a run's prompts are others than those of the first run (for the placebo: must all be others), or not those declared."""
+    mine = {r.prompt_sha256 for r in run.pack.of("measure", tier)}
+    if run.arm == "placebo":
+        used = {r.prompt_sha256 for other in data.runs if other is not run for r in other.pack.requests}
+        if mine & used:
+            return Text(f"{len(mine & used)} prompts of the placebo were used elsewhere.", f"安慰剂中有 {len(mine & used)} 个提示在别处用过。")
+    elif mine != {r.prompt_sha256 for r in first.pack.of("measure", tier)}:
+        return Text(f"the prompts are not those of {first.key}.", f"提示与 {first.key} 不同。")
+    declared = next((t for t in run.pack.workload.get("tiers") or () if at(t, "tier") == tier), None)
+    ordered = "\n".join(r.prompt_sha256 for r in sorted(run.pack.of("measure", tier), key=lambda r: r.prompt))
+    if at(declared, "prompts_sha256") != hashlib.sha256(ordered.encode()).hexdigest():
+        return Text("the prompts sent are not those that workload.json declares.", "所发提示与 workload.json 声明的不符。")
+    return None
+
+
+def _engine_differs(first: Run, run: Run) -> Text | None:
+    for key in _SAME_ENGINE:
+        mine, theirs = run.pack.engine.get(key), first.pack.engine.get(key)
+        if mine is not None and theirs is not None and mine != theirs:
+            return Text(f"the engine's {key} is {mine}; in {first.key} it is {theirs}.", f"引擎的 {key} 为 {mine}；{first.key} 中为 {theirs}。")
+    return None
+
+
+def _arm_differs(data: Findings, same_arm: Run, run: Run) -> Text | None:
+    """Return a difference of configuration that the plan does not allow.
+
+    Runs of one arm must not differ at all, and the placebo is the candidate. Against the baseline an arm may differ in the allow-list only;
+    the recompute arm has no external tier, so of it only the keys that it has are compared.
+    """
+    allowed = set(data.plan.arms.allowed_difference)
+    own = _difference(same_arm.pack.arm, run.pack.arm)
+    if own:
+        return Text(
+            f"{', '.join(own[:3])} differs from {same_arm.key}, a run of the same arm.", f"{', '.join(own[:3])} 与同一对照组的 {same_arm.key} 不同。"
+        )
+    reference = data.of("candidate" if run.arm == "placebo" else "baseline")
+    if not reference or reference[0].arm == run.arm:
+        return None
+    base = reference[0]
+    keys = _difference(base.pack.arm, run.pack.arm)
+    if run.arm == "recompute":
+        keys = [k for k in keys if k in run.pack.arm and k in base.pack.arm]
+    if run.arm != "placebo":
+        keys = [k for k in keys if k not in allowed and k.rsplit(".", 1)[-1] not in allowed]
+    if keys:
+        return Text(
+            f"{', '.join(keys[:3])} differs from {base.key}; the plan allows a difference in {', '.join(sorted(allowed)) or 'nothing'} only.",
+            f"{', '.join(keys[:3])} 与 {base.key} 不同；方案只允许 {'、'.join(sorted(allowed)) or '无'} 不同。",
+        )
+    return None
+
+
+def _difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    return sorted(k for k in {*a, *b} if k not in a or k not in b or a[k] != b[k])
+
+
+def failures(data: Findings, arm: str) -> ClaimResult:
+    """Failed or empty requests, judged from the facts of each. In the candidate they are the product's, once it is proven cold and stored."""
+
+    def findings() -> Iterator[Finding]:
+        for run in data.of(arm):
+            for tier in run.tiers:
+                requests = run.pack.of("measure", tier)
+                failed = [r.failure for r in requests if r.failure is not None]
+                kinds = ", ".join(f"{k} x {failed.count(k)}" for k in sorted(set(failed)))
+                reason = Text("{n} of {m} requests failed{k}.", "{m} 个请求中有 {n} 个失败{k}。")
+                reason = reason.fill(n=len(failed), m=len(requests), k=f" ({kinds})" if kinds else "")
+                if not requests:
+                    yield unknown(run, "there are no requests of this tier.", "该档位没有请求记录。", tier=tier, files=("records.jsonl",))
+                else:
+                    yield Finding(holds(not failed), reason, Decimal(len(failed)), run.key, tier, (run.pack.path("records.jsonl"),))
+
+    return fold("failures", arm, findings(), limit=Limit("<=", high=Decimal(0)), fault=Attribution.PRODUCT if arm == "candidate" else Attribution.RIG)
+
+
+def store_complete(data: Findings, arm: str) -> ClaimResult:
+    """Return whether every prefix that the runs recover was stored before, with the bytes that it takes."""
+    if arm not in RECOVERS:
+        return not_applicable("store_complete", arm, "This arm recovers nothing.", "该对照组不恢复任何 KV。")
+
+    def findings() -> Iterator[Finding]:
+        storing = [r for r in data.of(arm) if r.spec.params.get("store")]
+        for run in storing:
+            yield _stored(data, run)
+
+    return fold("store_complete", arm, findings(), limit=Limit(">=", low=data.plan.validity.device_bytes_ratio[0]))
+
+
+def _stored(data: Findings, run: Run) -> Finding:
+    files = (run.pack.path("records.jsonl"), run.pack.path("counters.jsonl"), run.pack.path("phases.jsonl"))
+    requests, needed = run.pack.of("store"), sum(run.wanted.values())
+    failed = [r for r in requests if not _store_answered(r)]
+    phase = run.pack.phase("store")
+    if phase is None or not requests:
+        return unknown(run, "there is no record of the store phase.", "没有写入阶段的记录。", files=("phases.jsonl", "records.jsonl"))
+    if phase.get("ok") is not True or failed or len(requests) < needed:
+        reason = Text("{m} of {n} prefixes were stored, {f} requests failed.", "{n} 个前缀中写入 {m} 个，{f} 个请求失败。")
+        return Finding(ClaimStatus.BREACHED, reason.fill(m=len(requests) - len(failed), n=needed, f=len(failed)), None, run.key, None, files)
+    per_token, block = exact(run.pack.engine.get("kv_bytes_per_token")), count(run.pack.engine.get("block_tokens")) or 1
+    written = _bytes_stored(run)
+    if per_token is None or per_token <= 0 or written is None:
+        return unknown(run, "nothing tells how many bytes were stored.", "没有写入字节数的证据。", files=("counters.jsonl",))
+    context = data.plan.workload.context_tokens
+    share = written / (needed * (context // block * block) * per_token) if context >= block else Decimal(0)
+    low = data.plan.validity.device_bytes_ratio[0]
+    reason = Text("{n} prefixes were stored, {v} of the bytes that they take (at least {l}).", "写入 {n} 个前缀，为应有字节的 {v}（下限 {l}）。")
+    return Finding(holds(share >= low), reason.fill(n=len(requests), v=percent(share, low), l=percent(low)), share, run.key, None, files)
+
+
+def _store_answered(r: Request) -> bool:
+    return r.error is None and r.http_status == 200 and r.prompt_tokens == r.tokens_sent
+
+
+def _bytes_stored(run: Run) -> Decimal | None:
+    """Return the bytes of the store phase: by the engine's own counter, else what its process wrote, else what lay in the directory after it."""
+    rows = [c for c in run.pack.counters if c.get("phase") == "store"]
+    before, after = next((c for c in rows if c.get("when") == "before"), None), next((c for c in rows[::-1] if c.get("when") == "after"), None)
+    counted = growth(at(before, "metrics"), at(after, "metrics"), STORE_BYTES)
+    if counted is not None:
+        return counted
+    low, high = count(at(before, "engine_io", "write_bytes")), count(at(after, "engine_io", "write_bytes"))
+    if low is not None and high is not None and high > low:
+        return Decimal(high - low)
+    sizes = [count(c.get("bytes")) for c in run.pack.coldness if c.get("when") == "after_cool"]
+    return Decimal(sum(s or 0 for s in sizes)) if sizes and None not in sizes else None
+
+
+def output_identity(data: Findings, arm: str) -> ClaimResult:
+    """Return the share of outputs that differ from recompute, beyond what recompute differs from itself (DESIGN 4.3)."""
+    if arm not in RECOVERS:
+        return not_applicable(
+            "output_identity", arm, "Outputs are compared with this arm, or it asks other prompts.", "以该对照组为参照，或其提示不同。"
+        )
+    reference = data.of("recompute")
+    limit = data.plan.validity.divergence_excess_max
+
+    def findings() -> Iterator[Finding]:
+        for run in data.of(arm):
+            if not reference:
+                yield unknown(run, "there is no recompute run to compare with.", "没有可比较的重算轮次。")
+                continue
+            yield _diverged(run, reference[0], limit)
+
+    fault = Attribution.PRODUCT if arm == "candidate" else Attribution.RIG
+    return fold("output_identity", arm, findings(), limit=Limit("<=", high=limit), fault=fault)
+
+
+def _diverged(run: Run, reference: Run, limit: Decimal) -> Finding:
+    files = (run.pack.path("records.jsonl"), reference.pack.path("records.jsonl"))
+    truth = {r.prompt_sha256: r.output_sha256 for r in reference.pack.of("measure") if r.failure is None}
+    again = [r for r in reference.pack.of("repeat") if r.failure is None]
+    mine = [r for r in run.pack.of("measure") if r.failure is None]
+    compared = [(r.output_sha256, truth[r.prompt_sha256]) for r in mine if r.prompt_sha256 in truth]
+    floor = [(r.output_sha256, truth[r.prompt_sha256]) for r in again if r.prompt_sha256 in truth]
+    wanted = int(reference.spec.params.get("repeat") or 0)
+    if not compared or len(floor) < max(wanted, 1) or any(None in pair for pair in (*compared, *floor)):
+        return unknown(run, "outputs were not recorded for the prompts and their repeats.", "未记录各提示及其重复的输出。", files=("records.jsonl",))
+    off, base = sum(a != b for a, b in compared), sum(a != b for a, b in floor)
+    share = Decimal(off) / len(compared)
+    noise = _noise_bound(base, len(floor))
+    excess = max(share - noise, Decimal(0))
+    reason = Text(
+        "{v} of {n} outputs differ from recompute; recompute differs from itself in {b} of {m}. Beyond that noise: {e} (at most {l}).",
+        "{n} 个输出中 {v} 与重算不同；重算自身在 {m} 次中有 {b} 次不同。超出该噪声：{e}（上限 {l}）。",
+    ).fill(v=percent(share), n=len(compared), b=base, m=len(floor), e=percent(excess, limit), l=percent(limit))
+    return Finding(holds(excess <= limit), reason, excess, run.key, None, files)
+
+
+def _noise_bound(hits: int, n: int) -> Decimal:
+    """Return the noise floor as a share: zero where no repeat differed, else the upper 95 % Wilson bound (few repeats tell a rate roughly)."""
+    if hits == 0:
+        return Decimal(0)
+    z, p = 1.6449, hits / n
+    bound = (p + z * z / (2 * n) + z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))) / (1 + z * z / n)
+    return Decimal(repr(round(bound, 6)))
