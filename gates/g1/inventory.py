@@ -97,6 +97,8 @@ def _take_adapters(pack: HostPack, inventory: Inventory) -> None:
         inventory.gap("nic", unknown("{host}: no RDMA interface was found", "{host}：未找到 RDMA 接口", pack.path("commands.json"), host=pack.host))
     seen: dict[str, Item] = {}
     for driver in drivers:
+        if driver.problems:
+            inventory.gap("nic", doubtful(pack.host, driver.problems, driver.path))
         bus = driver.one("net.bus")
         serial = devices.one("pci.serial", address=str(bus.value).lower()) if bus else None
         interface = driver.name.partition(".")[2]
@@ -124,8 +126,9 @@ def _take_arrays(pack: HostPack, inventory: Inventory) -> None:
     """Add the machine itself."""
     system = pack.answer("dmidecode")
     serial = system.one("system.serial")
-    if serial is None:
+    if serial is None or system.problems:
         inventory.gap("array", doubtful(pack.host, system.problems, system.path))
+    if serial is None:
         return
     inventory.items.append(
         Item(

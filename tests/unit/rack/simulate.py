@@ -1,0 +1,165 @@
+"""The simulated tools called in this process: the same code and the same list of commands as on a target, in milliseconds."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import yaml
+
+from app.settings import ROOT
+from gates.bundle import Bundle, make_manifest
+from gates.canonical import sha256_hex
+from gates.plan import Plan, load_yaml, parse_plan
+
+ROLES = ROOT / "playbooks/roles"
+RACK_FILES = ROLES / "lab_rack/files/rack"
+DEMO = load_yaml((ROOT / "app/demo/engagement.yaml").read_text())
+HOSTS = {"engine": ["gpu01"], "storage": ["array01"]}
+GOOD_FORM = {
+    "packaging": "intact",
+    "shock_tag": "untripped",
+    "appearance": "intact",
+    "accessories": "complete",
+    "serials_match": True,
+    "notes": "",
+    "receiver_vendor": "李伟",
+    "receiver_customer": "王芳",
+}
+
+
+def load(path: Path) -> ModuleType:
+    """Load a plugin file by its path, as Ansible does."""
+    spec = importlib.util.spec_from_file_location(f"qg_{path.parent.name}_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+rack_for = load(ROLES / "lab_rack/filter_plugins/lab_rack.py").rack_for
+survey_spec = load(ROLES / "facts/filter_plugins/survey_spec.py").survey_spec
+TOOLS = load(RACK_FILES / "__main__.py").TOOLS
+
+
+def rack(name: str = "lab") -> dict[str, Any]:
+    """Return a rack's description, with time passing almost at once."""
+    described = yaml.safe_load((ROLES / f"lab_rack/files/racks/{name}.yaml").read_text())
+    return {**described, "time_scale": 1_000_000}
+
+
+def run_tool(argv: list[str], seen: Mapping[str, Any]) -> tuple[str, str, int]:
+    """Run one simulated tool. Return stdout, stderr, exit code (127 where the host has no such program)."""
+    if argv[0] not in TOOLS:
+        return "", f"{argv[0]}: not found\n", 127
+    out, err = io.StringIO(), io.StringIO()
+    sys.path.insert(0, str(RACK_FILES))
+    try:
+        module = importlib.import_module(TOOLS[argv[0]])
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = module.main(list(argv), json.loads(json.dumps(seen)))
+    finally:
+        sys.path.remove(str(RACK_FILES))
+    return out.getvalue(), err.getvalue(), code
+
+
+def under_load(argv: list[str], seen: Mapping[str, Any]) -> tuple[str, str, int]:
+    """Do what the reading under load does: fio, then lspci within the moment in which a link stays fast."""
+    fio = ["fio", *(word if not word.startswith("--runtime=") else "--runtime=1" for word in argv[5:])]
+    assert argv[:2] == ["sh", "-c"]
+    assert run_tool(fio, seen)[2] == 0
+    text, err, code = run_tool(["lspci", "-D", "-vvv"], seen)
+    return f"# load alive before reading: yes\n{text}# load alive after reading: yes\n", err, code
+
+
+def pack_files(
+    host: str, groups: list[str], plan: str, faults: Mapping[str, Any] | None = None, described: dict[str, Any] | None = None
+) -> dict[str, bytes]:
+    """Return the files of one survey pack, as the probe would bring them."""
+    seen = rack_for(described or rack(), host, groups, faults)
+    discovered = run_tool(["nvme", "list", "-o", "json"], seen)[0] + "--- rdma\n" + run_tool(["rdma", "-j", "link", "show"], seen)[0]
+    spec = survey_spec(discovered, plan, host, groups, [], {})
+    rows, files = [], {}
+    with tempfile.TemporaryDirectory() as folder, _root(folder):
+        for command in spec["commands"]:
+            name = command["name"]
+            out, err, code = under_load(command["argv"], seen) if command["argv"][0] == "sh" else run_tool(command["argv"], seen)
+            files[f"{name}.out"], files[f"{name}.err"] = out.encode(), err.encode()
+            rows.append(
+                {
+                    "name": name,
+                    "tool": command["tool"],
+                    "argv": command["argv"],
+                    "exit_code": code,
+                    "timed_out": False,
+                    "stdout": f"{name}.out",
+                    "stderr": f"{name}.err",
+                }
+            )
+    files["commands.json"] = json.dumps(rows).encode()
+    files["host.json"] = json.dumps({"host": host, "boot_id": "b", "kernel": "k"}).encode()
+    return files
+
+
+@contextlib.contextmanager
+def _root(folder: str) -> Any:
+    """Let the simulated tools keep their notes of busy drives in a folder of the test."""
+    sys.path.insert(0, str(RACK_FILES))
+    try:
+        state = importlib.import_module("state")
+    finally:
+        sys.path.remove(str(RACK_FILES))
+    before, state.root = state.root, lambda: folder
+    try:
+        yield
+    finally:
+        state.root = before
+
+
+def evidence(faults: Mapping[str, Any] | None = None, *, described: dict[str, Any] | None = None) -> dict[str, bytes]:
+    """Return all evidence of a G1 attempt on the demo's rack, by bundle path."""
+    files: dict[str, bytes] = {}
+    for host, groups, steps in (("gpu01", ["engine", "loadgen"], ["survey"]), ("array01", ["storage"], ["survey", "storage"])):
+        for step in steps:
+            for name, data in pack_files(host, groups, step, faults, described).items():
+                files[f"evidence/{step}/{host}/{name}"] = data
+    files["evidence/unpacking/site/form.json"] = json.dumps(GOOD_FORM).encode()
+    files["evidence/unpacking/site/photo-1.jpg"] = b"\xff\xd8 a photo"
+    files["evidence/inputs.json"] = json.dumps(inputs()).encode()
+    return files
+
+
+def inputs() -> dict[str, Any]:
+    """Return inputs.json of the demo engagement."""
+    about = {k: v for k, v in DEMO["engagement"].items() if k != "people"}
+    told = {
+        "schema": 1,
+        "engagement": about,
+        "order": DEMO["order"],
+        "packing_list": DEMO["packing_list"],
+        "hosts": HOSTS,
+        "simulated": True,
+        "g2_baseline": None,
+    }
+    return json.loads(json.dumps(told, default=str))
+
+
+def demo_plan(**differences: Any) -> Plan:
+    """Return the demo's plan."""
+    return parse_plan({**DEMO["plan"], **differences})
+
+
+def bundle_of(files: Mapping[str, bytes], plan: Plan) -> Bundle:
+    """Return a bundle in memory over these files."""
+    entries = [{"path": path, "size": len(data), "sha256": sha256_hex(data)} for path, data in files.items()]
+    attempt = {"id": "a", "number": 1, "rehearsal": False, "seed": 1, "status": "finished"}
+    manifest = make_manifest(plan=plan, gate="G1", attempt=attempt, simulated=True, created_at="2026-11-29T00:00:00Z", files=entries)
+    return Bundle(manifest, files.__getitem__)
