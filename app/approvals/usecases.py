@@ -48,7 +48,10 @@ def approve(
     engagement, item = _find(s, object_kind, object_id, actor)
     if not access.named(actor, engagement):
         raise Forbidden(
-            "not_named", N_("{name} is not among the people whom engagement {code} names for that party."), name=actor.name, code=engagement.code
+            "not_named",
+            N_("{name} is not among the people whom engagement {engagement} names for that party."),
+            name=actor.name,
+            engagement=engagement.code,
         )
     _check_decision(decision, comment)
     if object_hash != item.hash:

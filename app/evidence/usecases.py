@@ -175,6 +175,7 @@ def _make_manifest(s: Session, attempt_id: str) -> dict[str, Any]:
     attempt, engagement = _rows(s, attempt_id)
     plan_row = plans.revision(s, attempt.plan_id) or PlanRevision()
     keys = {step.id: step.key for step in attempts.steps_of(s, attempt_id)}
+    files = repository.files_of(s, attempt_id)
     status = RunStatus(attempt.status)
     # While the judge step runs the attempt is still `running`; what the evidence shows is an attempt that measured to its end.
     seen = status if status.ended or status in INTERRUPTIONS else RunStatus.FINISHED
@@ -183,7 +184,8 @@ def _make_manifest(s: Session, attempt_id: str) -> dict[str, Any]:
         gate=attempt.gate,
         attempt={"id": attempt.id, "number": attempt.number, "rehearsal": attempt.rehearsal, "seed": attempt.seed, "status": str(seen)},
         simulated=bool(engagement.targets["simulated"]),
-        created_at=stamp(now()) or "",
+        # The time of the newest evidence: the manifest of the same files is the same manifest.
+        created_at=stamp(max((f.at for f in files), default=attempt.created_at)) or "",
         files=[
             {
                 "path": f.path,
@@ -197,7 +199,7 @@ def _make_manifest(s: Session, attempt_id: str) -> dict[str, Any]:
                 "step": keys.get(f.step_id or "", ""),
                 "clocks": f.clocks,
             }
-            for f in repository.files_of(s, attempt_id)
+            for f in files
         ],
     )
 

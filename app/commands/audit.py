@@ -1,0 +1,54 @@
+"""`quadgate audit verify`: walk the audit chain. Exit 0: whole; 1: not."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated
+
+import typer
+
+from app.audit.chain import Anchor, head, verify
+from app.kit.db import read_session
+
+commands = typer.Typer(no_args_is_help=True, help="The audit chain.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands below `audit`."""
+    app.add_typer(commands, name="audit")
+
+
+@commands.command(name="verify")
+def verify_chain(
+    anchor: Annotated[str, typer.Option(help="SEQ:sha256:HASH as printed in a report or by `audit head`; shows a cut-off or rewritten end.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    language: Annotated[str, typer.Option("--lang", help="en or zh-CN.")] = "en",
+) -> None:
+    """Walk the whole chain and say what does not fit. Exit 0: whole; 1: not."""
+    known = _anchor(anchor) if anchor else None
+    with read_session() as s:
+        check = verify(s, known)
+    if as_json:
+        found = {"ok": check.ok, "rows": check.rows, "head": f"{check.head.seq}:{check.head.hash}", "problems": [p.json() for p in check.problems]}
+        print(json.dumps(found, ensure_ascii=False, indent=2))
+    else:
+        for problem in check.problems:
+            print(problem.in_language(language))
+        print(f"{check.rows} rows, head {check.head.seq}:{check.head.hash}, {'whole' if check.ok else 'NOT WHOLE'}")
+    raise typer.Exit(0 if check.ok else 1)
+
+
+@commands.command(name="head")
+def show_head() -> None:
+    """Print the present end of the chain: keep it elsewhere, and `audit verify --anchor` will show a cut-off end."""
+    with read_session() as s:
+        end = head(s)
+    print(f"{end.seq}:{end.hash}")
+
+
+def _anchor(text: str) -> Anchor:
+    match = re.fullmatch(r"(\d+):(sha256:[0-9a-f]{64})", text.strip())
+    if match is None:
+        raise typer.BadParameter("an anchor looks like 123:sha256:0123... (64 hexadecimal digits)", param_hint="--anchor")
+    return Anchor(int(match[1]), match[2])

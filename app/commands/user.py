@@ -1,0 +1,73 @@
+"""`quadgate user ...`: add people and issue API tokens. Passwords are read from a prompt or from standard input, never from argv."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from app.accounts import repository, usecases
+from app.accounts.actor import command_line
+from app.accounts.roles import Party, Role
+from app.kit.db import read_session, write_session
+from app.kit.errors import NotFound
+from app.kit.i18n import N_
+from app.kit.migrate import upgrade
+
+commands = typer.Typer(no_args_is_help=True, help="People who use the service, and their API tokens.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands below `user`."""
+    app.add_typer(commands, name="user")
+
+
+@commands.command()
+def add(
+    login: str,
+    name: Annotated[str, typer.Option(help="The person's name.")],
+    party: Annotated[Party, typer.Option(help="The side that the person acts for.")],
+    role: Annotated[list[Role], typer.Option(help="What the person is there for; may be given several times.")],
+    title: Annotated[str, typer.Option(help="Function, printed below a signature.")] = "",
+    locale: Annotated[str, typer.Option(help="zh_CN or en.")] = "zh_CN",
+    password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")] = False,
+) -> None:
+    """Add a person. The password has at least 12 characters."""
+    upgrade()
+    password = sys.stdin.readline().rstrip("\n") if password_stdin else typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    with write_session() as s:
+        user = usecases.create_user(
+            s,
+            login=login,
+            name=name,
+            title=title,
+            party=str(party),
+            roles=[str(r) for r in role],
+            password=password,
+            locale=locale,
+            actor=command_line(),
+        )
+    print(f"{user.login}: {user.name}, {user.party}, {', '.join(user.roles)}")
+
+
+@commands.command()
+def token(
+    login: str,
+    name: Annotated[str, typer.Option(help="What the token is for.")],
+    days: Annotated[int, typer.Option(help="How many days it lives.")] = 90,
+) -> None:
+    """Issue an API token for a person and print it, this once. It can never approve anything."""
+    with write_session() as s:
+        user = repository.user_by_login(s, login)
+        if user is None:
+            raise NotFound("no_such_user", N_("There is no user {login}."), login=login)
+        print(usecases.issue_token(s, user_id=user.id, name=name, days=days, actor=command_line()))
+
+
+@commands.command(name="list")
+def list_users() -> None:
+    """List all people."""
+    with read_session() as s:
+        for user in repository.all_users(s):
+            print(f"{user.login}\t{user.name}\t{user.party}\t{','.join(user.roles)}\t{'' if user.active else 'closed'}")
