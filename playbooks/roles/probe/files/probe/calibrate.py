@@ -6,10 +6,11 @@ import json
 import subprocess
 from typing import Any, Dict, List, Optional
 
-from probe.driver import ClosedLoop, Target
+from probe.driver import ClosedLoop
 from probe.errors import ProbeError
 from probe.prompts import Prompts
 from probe.selfexec import clean_environment, command, own_path
+from probe.slot import Target
 
 REQUESTS = 16
 TOKENS = 8

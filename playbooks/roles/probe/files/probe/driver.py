@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import errno
 import gc
-import os
 import select
 import socket
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
-from urllib.parse import urlsplit
 
 from probe.account import Account
 from probe.clock import mono_ns
 from probe.prompts import Shot
+from probe.slot import Slot, Target, code_text, progress, quiet
 from probe.ticker import Ticker
 from probe.wire import BadAnswer
 
@@ -25,41 +24,6 @@ RECV = 1 << 18
 SLICE = 1 << 15  # a long body is sent in slices, so that what arrives meanwhile for other slots is stamped in time
 STOP_GRACE_NS = 2_000_000_000
 BACKOFF_FIRST_NS, BACKOFF_MAX_NS = 100_000_000, 5_000_000_000
-
-
-class Target:
-    """Where requests go."""
-
-    def __init__(self, base_url: str, path: str = "/v1/completions") -> None:
-        parts = urlsplit(base_url)
-        self.host, self.port = parts.hostname or "127.0.0.1", parts.port or 80
-        self.address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]
-        self.head = "POST %s%s HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\nContent-Length: " % (
-            parts.path.rstrip("/"),
-            path,
-            self.host,
-            self.port,
-        )
-
-    def request(self, body: bytes) -> bytes:
-        """Return the whole request."""
-        return b"%s%d\r\n\r\n%s" % (self.head.encode("ascii"), len(body), body)
-
-
-class _Slot:
-    """One of the C places: a connection and the request that is on it."""
-
-    __slots__ = ("account", "deadline_ns", "failures", "number", "ready_ns", "sending", "sock", "want_write")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.sock: Optional[socket.socket] = None
-        self.account: Optional[Account] = None
-        self.sending: Optional[memoryview] = None
-        self.want_write = False
-        self.deadline_ns = 0
-        self.ready_ns = 0
-        self.failures = 0
 
 
 class ClosedLoop:
@@ -79,8 +43,8 @@ class ClosedLoop:
         self._target, self._timeout_ns = target, int(timeout_s * 1e9)
         self._on_record, self._why_stop = on_record, why_stop
         self._offsets, self._backoff, self._spacing_ns = offsets, backoff, spacing_ns
-        self._slots = [_Slot(n) for n in range(concurrency)]
-        self._by_fd: Dict[int, _Slot] = {}
+        self._slots = [Slot(n) for n in range(concurrency)]
+        self._by_fd: Dict[int, Slot] = {}
         self._epoll = select.epoll()
         self._shots: Iterator[Shot] = iter(())
         self._exhausted = False
@@ -123,7 +87,7 @@ class ClosedLoop:
         return self._exhausted or self._stopping_ns is not None
 
     def _round(self, ticker: Ticker) -> None:
-        arrived: List[Tuple[_Slot, Any, int]] = []
+        arrived: List[Tuple[Slot, Any, int]] = []
         tick = False
         for fd, events in self._epoll.poll():
             if fd == ticker.fd:
@@ -148,7 +112,7 @@ class ClosedLoop:
             ticker.read()
             self._tick(mono_ns())
 
-    def _arrived(self, slot: _Slot, data: Any, now: int) -> None:
+    def _arrived(self, slot: Slot, data: Any, now: int) -> None:
         account = slot.account
         if account is None:  # the server closed an idle connection, or spoke out of turn: a new one next time
             self._close(slot)
@@ -158,9 +122,7 @@ class ClosedLoop:
             return
         if not data:
             failure = (
-                None
-                if account.answer.ended_well()
-                else {"kind": "connection", "message": "The server closed the connection %s." % _progress(account)}
+                None if account.answer.ended_well() else {"kind": "connection", "message": "The server closed the connection %s." % progress(account)}
             )
             self._finish(slot, now, failure)
             return
@@ -172,7 +134,7 @@ class ClosedLoop:
         if account.done:
             self._finish(slot, now, None)
 
-    def _finish(self, slot: _Slot, now: int, failure: Optional[Dict[str, str]]) -> None:
+    def _finish(self, slot: Slot, now: int, failure: Optional[Dict[str, str]]) -> None:
         account = slot.account
         if account is None:
             return
@@ -188,7 +150,7 @@ class ClosedLoop:
         self._on_record(record)
         self._start(slot)
 
-    def _start(self, slot: _Slot) -> None:
+    def _start(self, slot: Slot) -> None:
         """Put the next shot on a free slot, unless it must wait (back-off, spacing) for a later tick."""
         now = mono_ns()
         if self._stopping_ns is not None or self._exhausted or slot.ready_ns > now or self._next_start_ns > now:
@@ -202,14 +164,14 @@ class ClosedLoop:
         slot.account = Account(shot, slot.ready_ns)
         slot.deadline_ns = now + self._timeout_ns
         slot.sending = memoryview(self._target.request(shot.body))
-        if slot.sock is not None and not _quiet(slot.sock):
+        if slot.sock is not None and not quiet(slot.sock):
             self._close(slot)
         if slot.sock is None:
             self._connect(slot)
         else:
             self._send(slot)
 
-    def _connect_now(self, slot: _Slot) -> None:
+    def _connect_now(self, slot: Slot) -> None:
         """Connect before the clock runs; a failure shows itself at the first request."""
         family, kind, protocol, _, address = self._target.address
         sock = socket.socket(family, kind, protocol)
@@ -221,7 +183,7 @@ class ClosedLoop:
             return
         self._adopt(slot, sock, select.EPOLLIN)
 
-    def _connect(self, slot: _Slot) -> None:
+    def _connect(self, slot: Slot) -> None:
         family, kind, protocol, _, address = self._target.address
         sock = socket.socket(family, kind, protocol)
         sock.setblocking(False)
@@ -233,28 +195,28 @@ class ClosedLoop:
         self._adopt(slot, sock, select.EPOLLIN | select.EPOLLOUT)
         slot.want_write = True
 
-    def _failed_later(self, slot: _Slot, code: int) -> None:
+    def _failed_later(self, slot: Slot, code: int) -> None:
         """Finish a request whose connection failed at once, in the next round: no recursion through thousands of failures."""
         slot.deadline_ns = -code
 
-    def _adopt(self, slot: _Slot, sock: socket.socket, events: int) -> None:
+    def _adopt(self, slot: Slot, sock: socket.socket, events: int) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         slot.sock = sock
         self._by_fd[sock.fileno()] = slot
         self._epoll.register(sock.fileno(), events)
 
-    def _writable(self, slot: _Slot) -> None:
+    def _writable(self, slot: Slot) -> None:
         sock = slot.sock
         if sock is None or slot.account is None:
             return
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
-            self._finish(slot, mono_ns(), {"kind": "connection", "message": _code(code)})
+            self._finish(slot, mono_ns(), {"kind": "connection", "message": code_text(code)})
             return
         self._send(slot)
 
-    def _send(self, slot: _Slot) -> None:
+    def _send(self, slot: Slot) -> None:
         sock, account = slot.sock, slot.account
         if sock is None or account is None or slot.sending is None:
             return
@@ -268,7 +230,7 @@ class ClosedLoop:
             if error.errno == errno.EPIPE:  # it closed its side while we send: what it said first is still to be read
                 slot.sending = memoryview(b"")
             else:
-                self._finish(slot, mono_ns(), {"kind": "connection", "message": _code(error.errno or 0)})
+                self._finish(slot, mono_ns(), {"kind": "connection", "message": code_text(error.errno or 0)})
                 return
         more = bool(slot.sending)
         if more != slot.want_write:
@@ -284,14 +246,14 @@ class ClosedLoop:
             if slot.account is None:
                 self._start(slot)
             elif slot.deadline_ns <= 0:
-                self._finish(slot, now, {"kind": "connection", "message": _code(-slot.deadline_ns)})
+                self._finish(slot, now, {"kind": "connection", "message": code_text(-slot.deadline_ns)})
             elif now > slot.deadline_ns:
-                message = "No end within %g s; %s." % (self._timeout_ns / 1e9, _progress(slot.account))
+                message = "No end within %g s; %s." % (self._timeout_ns / 1e9, progress(slot.account))
                 self._finish(slot, now, {"kind": "timeout", "message": message})
             elif self._stopping_ns is not None and now > self._stopping_ns + STOP_GRACE_NS:
                 self._finish(slot, now, {"kind": "connection", "message": "Closed by the probe, which had to end (%s)." % self._stop_reason})
 
-    def _close(self, slot: _Slot) -> None:
+    def _close(self, slot: Slot) -> None:
         if slot.sock is not None:
             self._by_fd.pop(slot.sock.fileno(), None)
             slot.sock.close()
@@ -301,24 +263,3 @@ class ClosedLoop:
         for slot in self._slots:
             self._close(slot)
         self._epoll.close()
-
-
-def _quiet(sock: socket.socket) -> bool:
-    """Tell whether an idle connection is still open and silent."""
-    try:
-        sock.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def _code(code: int) -> str:
-    return "%s: %s." % (errno.errorcode.get(code, str(code)), os.strerror(code))
-
-
-def _progress(account: Account) -> str:
-    if account.first_byte_ns is None:
-        return "before any answer"
-    return "after %d chunks of text" % len(account.text_ns)

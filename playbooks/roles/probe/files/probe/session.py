@@ -10,12 +10,13 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional
 from probe import VERSION
 from probe.calibrate import calibrate
 from probe.coldness import drop_cache, residency
-from probe.driver import ClosedLoop, Target
+from probe.driver import ClosedLoop
 from probe.engine import Engine
 from probe.errors import ProbeError
 from probe.files import walk_files
 from probe.job_main import Job
 from probe.prompts import Prompts, Shot, tier_label
+from probe.slot import Target
 from probe.ticker import percentile
 
 CANARY = "canary"

@@ -1,0 +1,3 @@
+"""Makes the probe's own package importable."""
+
+import tests.unit.probe.kit  # noqa: F401
