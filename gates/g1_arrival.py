@@ -72,7 +72,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     storage = {host: HostPack(bundle, "storage", host) for host in hosts["storage"]}
     inventory = take_inventory([survey[host] for host in hosts["storage"]], order)
     rows = [
-        *people_checks(plan, bundle),
+        *people_checks(plan, bundle, order),
         host_check(hosts, survey, storage),
         order_check(order),
         *serial_checks(order, inventory),
@@ -87,7 +87,6 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         checks=tuple(row for row in rows if isinstance(row, CheckResult)),
         not_tested=tuple(row for row in rows if isinstance(row, dict)),
         figures=_figures(order, inventory, storage),
-        facts={"items": _items(order, inventory)},
     )
 
 
@@ -142,7 +141,8 @@ def _items(order: Order, inventory: Inventory) -> list[dict[str, Any]]:
 def _figures(order: Order, inventory: Inventory, storage: dict[str, HostPack]) -> dict[str, Any]:
     rates = bandwidths(order.of("drive"), storage)
     seen = {item.serial: item.host for item in inventory.of("drive")}
-    return {"drives": [{"serial": s, "host": seen.get(s, ""), "read_bytes_per_s": f"{rate:f}"} for s, rate in rates.items()]}
+    read = [{"serial": s, "host": seen.get(s, ""), "read_bytes_per_s": f"{rate:f}"} for s, rate in rates.items()]
+    return {"items": _items(order, inventory), "drives": read}
 
 
 GATE = GateSpec(id="G1", order=1, title=Text("Arrival acceptance", "到货验收"), steps=steps, judge=judge)

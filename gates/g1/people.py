@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
+from gates.g1.order import Order
 from gates.model import CheckResult, Limit, Observation, Reading, Severity
 from gates.readers.common import available
 from gates.readers.registry import read
@@ -44,7 +46,7 @@ CHOICES: dict[str, tuple[Text, dict[str, tuple[Text, bool]]]] = {
 
 
 def form_params(plan: Plan) -> dict[str, Any]:
-    """Return the form as data: the pages render it, whatever it holds. `item_fields` may be answered item by item under `items`."""
+    """Return the form as data: the pages render it, whatever it holds, and the first choice of each field is the good state."""
     fields: list[dict[str, Any]] = [
         {
             "name": name,
@@ -63,6 +65,8 @@ def form_params(plan: Plan) -> dict[str, Any]:
             "required": True,
         }
     )
+    damaged = Text("Items with damage or something missing (serial numbers; empty: none)", "有损坏或缺失的物品（序列号；无则留空）")
+    fields.append({"name": "exceptions", "type": "text", "label": damaged.json(), "required": False})
     fields.append({"name": "notes", "type": "text", "label": Text("Notes", "备注").json(), "required": False})
     labels = {"vendor": Text("Received: vendor", "签收人（供方）"), "customer": Text("Received: customer", "签收人（需方）")}
     for party in receivers(plan):
@@ -70,7 +74,7 @@ def form_params(plan: Plan) -> dict[str, Any]:
         fields.append(
             {"name": f"receiver_{party}", "type": "person", "label": label.json(), "required": True, "party": party if party in PARTIES else None}
         )
-    return {"form": "unpacking", "fields": fields, "item_fields": list(CHOICES), "photos": True, "host": "site"}
+    return {"form": fields, "photos_min": 1}
 
 
 def receivers(plan: Plan) -> tuple[str, ...]:
@@ -79,14 +83,14 @@ def receivers(plan: Plan) -> tuple[str, ...]:
     return ("customer",) if count == 1 else (*PARTIES, *(str(n) for n in range(3, count + 1)))
 
 
-def people_checks(plan: Plan, bundle: Bundle) -> Iterator[CheckResult]:
+def people_checks(plan: Plan, bundle: Bundle, order: Order) -> Iterator[CheckResult]:
     """Judge the form: complete, no blocking damage, enough distinct receivers, photos (advisory)."""
     reading = read("unpacking", bundle.bytes(FORM)) if bundle.has(FORM) else None
     photos = [path for path in bundle.under(ROOT) if path != FORM]
     yield conclude(
         "g1.unpacking",
         Text("Unpacking inspection", "开箱检验"),
-        _condition(reading),
+        _condition(reading, order),
         passed=Text("The form is complete and names no blocking damage.", "检验表填写完整，无阻断性损坏。"),
         source="g1",
     )
@@ -115,7 +119,7 @@ def people_checks(plan: Plan, bundle: Bundle) -> Iterator[CheckResult]:
     )
 
 
-def _condition(reading: Reading | None) -> Iterator[Finding]:
+def _condition(reading: Reading | None, order: Order) -> Iterator[Finding]:
     if reading is None:
         yield unknown("the form was not filled in", "未填写检验表")
         return
@@ -123,10 +127,11 @@ def _condition(reading: Reading | None) -> Iterator[Finding]:
         yield doubtful("form.json", reading.problems, FORM)
     for name, (label, answers) in CHOICES.items():
         told = [o for o in reading.observations if o.quantity == f"unpacking.{name}"]
-        if not any(not o.labels for o in told):
+        if not told:
             yield unknown("{what} was not answered", "未填写{what}", FORM, what=label)
         for o in told:
             yield _answered(o, label, answers)
+    yield from _exceptions(reading, order)
     match = [o.value for o in reading.observations if o.quantity == "unpacking.serials_match"]
     if not match:
         yield unknown("whether the serial labels match was not answered", "未填写序列号标签是否一致", FORM)
@@ -137,13 +142,22 @@ def _condition(reading: Reading | None) -> Iterator[Finding]:
 
 
 def _answered(o: Observation, label: Text, answers: dict[str, tuple[Text, bool]]) -> Finding:
-    serial = o.labels.get("serial", "")
-    subject = Text(f"{label.en} of {serial}", f"{serial} 的{label.zh}") if serial else label
     answer = answers.get(str(o.value))
     if answer is None:
-        return unknown("{what}: the answer {v} is not one of the form's", "{what}：答案 {v} 不在选项中", FORM, what=subject, v=str(o.value)[:60])
+        return unknown("{what}: the answer {v} is not one of the form's", "{what}：答案 {v} 不在选项中", FORM, what=label, v=str(o.value)[:60])
     text, fine = answer
-    return (good if fine else bad)("{what}: {v}", "{what}：{v}", FORM, what=subject, v=text)
+    return (good if fine else bad)("{what}: {v}", "{what}：{v}", FORM, what=label, v=text)
+
+
+def _exceptions(reading: Reading, order: Order) -> Iterator[Finding]:
+    """Turn the serial numbers that the inspectors named into breaches; words that name no delivered item cannot be judged."""
+    told = " ".join(str(o.value) for o in reading.observations if o.quantity == "unpacking.exceptions" and available(str(o.value)))
+    named = [item for item in order.packed if item.serial.casefold() in re.split(r"[\s,;，；、]+", told.casefold())]
+    for item in named:
+        yield bad("{s} ({model}) arrived damaged or incomplete", "{s}（{model}）到货时有损坏或缺失", FORM, s=item.serial, model=item.model)
+    if told and not named:
+        words = "the field of damaged items names no delivered serial number: {told}", "损坏物品栏未列出任何装箱序列号：{told}"
+        yield unknown(*words, FORM, told=told[:80])
 
 
 def _receivers(reading: Reading | None) -> dict[str, str]:

@@ -15,7 +15,21 @@ from typing import Any
 from gates.model import Observation, Problem, Reading
 from gates.text import Text
 
-NOT_AVAILABLE = {"", "-", "n/a", "na", "not available", "not supported", "unknown", "none", "not specified", "to be filled by o.e.m."}
+NOT_AVAILABLE = {
+    "",
+    "-",
+    "—",
+    "无",
+    "没有",
+    "n/a",
+    "na",
+    "not available",
+    "not supported",
+    "unknown",
+    "none",
+    "not specified",
+    "to be filled by o.e.m.",
+}
 _DIGITS = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?")
 
 

@@ -1,7 +1,6 @@
 """The form of the unpacking inspection (开箱检验), as two named people filled it in.
 
-Observations: unpacking.<field> (text) for every answered field, unpacking.receiver (text, label `party`), and for single items that
-differ, unpacking.<field> with the label `serial`.
+Observations: unpacking.<field> (text) for every answered field, unpacking.receiver (text, label `party`).
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ import unicodedata
 from typing import Any
 
 from gates.model import Reading
-from gates.readers.common import Collector, load_json, rows
+from gates.readers.common import Collector, load_json
 
 RECEIVER = "receiver_"
 
 
 def read_unpacking(data: bytes) -> Reading:
-    """Read form.json: a flat object of answers, optionally with `items: [{serial, <field>: answer}]`."""
+    """Read form.json: {form: {field: answer}, ...} as the service writes it, or the answers alone."""
     found = Collector()
     form = load_json(data, found)
     if form is None:
@@ -27,19 +26,11 @@ def read_unpacking(data: bytes) -> Reading:
     inner = form.get("form")
     answers: dict[str, Any] = inner if isinstance(inner, dict) else form
     for key, raw in answers.items():
-        if key in ("items", "photos"):
-            continue
         value = _answer(raw)
         if key.startswith(RECEIVER) and value:
             found.see("unpacking.receiver", person_name(value), "text", party=key.removeprefix(RECEIVER))
         elif value:
             found.see(f"unpacking.{key}", value, "text")
-    for item in rows(answers, "items"):
-        serial = item.get("serial")
-        for key, raw in item.items():
-            value = _answer(raw)
-            if isinstance(serial, str) and key != "serial" and value:
-                found.see(f"unpacking.{key}", value, "text", serial=serial)
     return found.reading()
 
 

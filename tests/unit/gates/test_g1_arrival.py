@@ -285,7 +285,7 @@ def test_an_order_or_a_packing_list_that_cannot_be_used_never_passes(whole, chan
 
 def form(whole: Files, **answers: Any) -> GateJudgement:
     filled = {k: v for k, v in {**GOOD_FORM, **answers}.items() if v is not None}
-    return judged({**whole, "evidence/unpacking/site/form.json": json.dumps(filled).encode()})
+    return judged({**whole, "evidence/unpacking/site/form.json": json.dumps({"form": filled}).encode()})
 
 
 def test_blocking_damage_fails_and_minor_marks_do_not(whole):
@@ -295,9 +295,13 @@ def test_blocking_damage_fails_and_minor_marks_do_not(whole):
 
 
 def test_damage_of_one_item_is_named_by_its_serial_number(whole):
-    result = check(form(whole, items=[{"serial": "QF26K0A00102", "appearance": "damaged"}]), "g1.unpacking")
+    result = check(form(whole, exceptions="qf26k0a00102，外壳凹陷"), "g1.unpacking")
     assert result.verdict is Verdict.FAIL
-    assert "Appearance of the items of QF26K0A00102: damaged" in result.reason.en
+    assert "QF26K0A00102 (QF-N7680) arrived damaged or incomplete" in result.reason.en
+
+
+def test_words_about_damage_that_name_no_delivered_item_are_not_passed_over(whole):
+    assert check(form(whole, exceptions="the second drive from the left"), "g1.unpacking").verdict is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("answers", [{"packaging": None}, {"packaging": "perfect"}, {"accessories": "N/A"}, {"serials_match": None}])
@@ -344,7 +348,7 @@ def test_every_check_quotes_existing_evidence_and_a_field_of_the_plan(whole):
 def test_the_steps_are_data_that_a_page_can_render():
     steps = GATE.steps(demo_plan())
     assert [s.key for s in steps] == ["unpacking", "survey", "storage", "judge", "report"]
-    fields = json.loads(json.dumps(steps[0].params))["fields"]
+    fields = json.loads(json.dumps(steps[0].params))["form"]
     assert [f["name"] for f in fields if f["type"] == "person"] == ["receiver_vendor", "receiver_customer"]
     assert all(f["label"]["en"] and f["label"]["zh-CN"] for f in fields)
     assert all(f["choices"][0]["good"] for f in fields if f["type"] == "choice")

@@ -31,7 +31,8 @@ GOOD_FORM = {
     "appearance": "intact",
     "accessories": "complete",
     "serials_match": True,
-    "notes": "",
+    "exceptions": "—",
+    "notes": "—",
     "receiver_vendor": "李伟",
     "receiver_customer": "王芳",
 }
@@ -131,7 +132,7 @@ def evidence(faults: Mapping[str, Any] | None = None, *, described: dict[str, An
         for step in steps:
             for name, data in pack_files(host, groups, step, faults, described).items():
                 files[f"evidence/{step}/{host}/{name}"] = data
-    files["evidence/unpacking/site/form.json"] = json.dumps(GOOD_FORM).encode()
+    files["evidence/unpacking/site/form.json"] = json.dumps({"schema": 1, "step": "unpacking", "form": GOOD_FORM, "photos": ["photo-1.jpg"]}).encode()
     files["evidence/unpacking/site/photo-1.jpg"] = b"\xff\xd8 a photo"
     files["evidence/inputs.json"] = json.dumps(inputs()).encode()
     return files

@@ -25,9 +25,10 @@ def samples() -> dict[str, bytes]:
 
 GOOD = samples()
 names = st.sampled_from(sorted(READERS))
-keys = (
-    "Devices Subsystems Controllers Controller SerialNumber jobs read clat_ns N gpu gpu_data asic results items ifname port smartctl exit_status temperature"
-).split()
+keys = [
+    *("Devices", "Subsystems", "Controllers", "Controller", "SerialNumber", "jobs", "read", "clat_ns", "N", "gpu", "gpu_data", "asic"),
+    *("results", "form", "receiver_vendor", "ifname", "port", "smartctl", "exit_status", "temperature"),
+]
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["N/A", "{", "{x}", "nvme0", "/dev/nvme0n1"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(keys), inner, max_size=4),
