@@ -1,0 +1,137 @@
+"""Exactly one start, whoever is killed when, whatever messages come how often."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from app.attempts.models import Transition
+from app.engine import hints, tick
+from app.engine.advance import advance
+from app.kit.db import read_session, write_session
+from app.settings import ROOT, settings
+from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, make_attempt, playbook_step, steps_of
+
+DIES = """
+import os, signal, sys
+from app.engine import runs
+from app.engine.advance import advance
+real = runs.spawn
+def dying(*args):
+    if sys.argv[2] == "after":
+        real(*args)
+    os.kill(os.getpid(), signal.SIGKILL)
+runs.spawn = dying
+advance(sys.argv[1], 1)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _site(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUADGATE_PLAYBOOK_DIR", str(PLAYBOOKS))
+    monkeypatch.setenv("QUADGATE_LEASE_SECONDS", "1")
+    settings.cache_clear()
+
+
+def starts_of(attempt_id: str) -> list[str]:
+    return (settings().runs_dir / attempt_id / "starts").read_text().split()
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_starter_that_is_killed_around_the_spawn_leaves_exactly_one_start(moment: str) -> None:
+    attempt_id = make_attempt(playbook_step())
+    advance(attempt_id, 0)
+    done = subprocess.run([sys.executable, "-c", DIES, attempt_id, moment], cwd=ROOT, timeout=60, check=False)
+    assert done.returncode == -9
+    assert attempt_of(attempt_id).generation == 1  # it committed nothing
+    assert not advance(attempt_id, 1)  # its lease protects what it may have begun
+    attempt = drive(attempt_id, until=ended)
+    assert attempt.status == "finished"
+    assert starts_of(attempt_id) == [attempt_id]
+    assert steps_of(attempt_id)[0].try_no == 1
+
+
+def test_doubled_late_and_early_messages_start_nothing_twice() -> None:
+    attempt_id = make_attempt(playbook_step())
+    over = threading.Event()
+
+    def hammer(shift: int | None) -> None:
+        while not over.wait(0.02):
+            advance(attempt_id, None if shift is None else attempt_of(attempt_id).generation + shift)
+
+    threads = [threading.Thread(target=hammer, args=(shift,)) for shift in (0, 0, -1, 1, None)]
+    for thread in threads:
+        thread.start()
+    try:
+        from tests.engine_kit import wait_for
+
+        wait_for(lambda: ended(attempt_of(attempt_id)), 60)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(30)
+    assert attempt_of(attempt_id).status == "finished"
+    assert starts_of(attempt_id) == [attempt_id]
+    with read_session() as s:
+        path = list(s.scalars(select(Transition.event).where(Transition.attempt_id == attempt_id).order_by(Transition.generation)))
+    assert path == ["start", "finish"]
+
+
+def test_two_ticks_at_once_hint_a_due_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[str, int | None]] = []
+    monkeypatch.setattr(hints, "publish_advance", lambda attempt_id, generation, _node: sent.append((attempt_id, generation)))
+    monkeypatch.setattr(hints, "publish", lambda *_args, **_kw: True)
+    ids = {make_attempt(playbook_step()) for _ in range(5)}
+    gate = threading.Barrier(2)
+
+    def run() -> None:
+        gate.wait()
+        tick.tick()
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(sent) == sorted((attempt_id, 0) for attempt_id in ids)
+
+
+def test_a_commit_under_an_old_generation_is_dropped() -> None:
+    from app.engine.claim import claim, commit
+    from app.engine.context import load
+    from app.engine.outcome import Outcome
+    from gates.transitions import Event
+
+    attempt_id = make_attempt(playbook_step())
+    held = claim(attempt_id, 0, owner="me", node="n")
+    assert held is not None
+    ctx = load(attempt_id, owner="me", node="n")
+    with write_session() as s:
+        s.merge(attempt_of(attempt_id)).generation = 7  # a person did something meanwhile
+    assert not commit(held, ctx, Outcome(event=Event.START))
+    assert attempt_of(attempt_id).status == "queued"
+    with read_session() as s:
+        assert s.scalars(select(Transition).where(Transition.attempt_id == attempt_id)).all() == []
+
+
+def test_a_row_that_cannot_be_moved_is_pushed_back_and_never_spins(monkeypatch: pytest.MonkeyPatch) -> None:
+    from app.engine import advance as module
+
+    def broken(*_args: object, **_kw: object) -> None:
+        raise RuntimeError("poison")
+
+    attempt_id = make_attempt(playbook_step())
+    monkeypatch.setattr(module, "load", broken)
+    assert not advance(attempt_id, 0)
+    attempt = attempt_of(attempt_id)
+    assert (attempt.status, attempt.lease_owner) == ("queued", None)
+    with read_session() as s:
+        from app.kit.db import database_now
+
+        assert attempt.next_due_at is not None
+        assert (attempt.next_due_at - database_now(s)).total_seconds() > 5
