@@ -81,7 +81,7 @@ def _load_errors(data: Findings, standing: Standing) -> CheckResult:
     known = [c for c in counts if c is not None]
     if not known or len(known) < len(counts):
         return blank
-    total = sum(known, Decimal(0))
+    total = Decimal(int(sum(known, Decimal(0))))
     reason = Text("{n} KV loads failed (none may).", "{n} 次 KV 加载失败（不应有）。").fill(n=total)
     return replace(blank, verdict=Verdict.PASS if total == 0 else Verdict.FAIL, reason=reason, value=total, margin=-total)
 

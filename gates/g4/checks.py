@@ -241,13 +241,13 @@ def _trend(soak: Soak, standing: Standing, name: str, shown: Text, points: Seque
     if short or fit is None:
         return answer(blank, standing, met=None, value=None, reason=short or Text("Too few windows for a trend.", "窗口过少，无法判断趋势。"))
     change = fit[0] * (points[-1][0] - points[0][0]) / median(v for _, v in points)
-    adverse = Decimal(repr(round(change if upwards else -change, 10)))
+    adverse = Decimal(repr(round(max(change if upwards else -change, 0.0), 10)))
     reason = Text(
         "A straight line through the windows changes {n} for the worse by {v} over the soak (at most {l}).",
         "各窗口的拟合直线表明{n}全程变差 {v}（上限 {l}）。",
     )
-    reason = reason.fill(n=shown, v=percent(max(adverse, Decimal(0)), limit), l=percent(limit))
-    return answer(blank, standing, met=adverse <= limit, value=max(adverse, Decimal(0)), reason=reason, margin=limit - max(adverse, Decimal(0)))
+    reason = reason.fill(n=shown, v=percent(adverse, limit), l=percent(limit))
+    return answer(blank, standing, met=adverse <= limit, value=adverse, reason=reason, margin=limit - adverse)
 
 
 def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:

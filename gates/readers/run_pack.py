@@ -36,21 +36,7 @@ class Request:
     server_first_sent_ns: int | None
     mono_ns: int
     boot_id: str
-
-    @property
-    def failure(self) -> str | None:
-        """Return why this request did not do its whole work, or None. Judged from the facts, not only from the driver's label."""
-        if self.error is not None:
-            return self.error
-        if self.http_status != 200:
-            return "http"
-        if self.first_text_ns is None or not self.sent_ns < self.first_text_ns <= self.end_ns:
-            return "no_text"
-        if self.finish_reason != GOOD_FINISH:
-            return "no_finish"
-        if self.completion_tokens is None or self.prompt_tokens is None:
-            return "no_usage"
-        return None
+    failure: str | None  # why it did not do its whole work; judged from the facts, not only from the driver's label
 
     @property
     def ttft_ns(self) -> int:
@@ -167,6 +153,7 @@ def _request(row: Mapping[str, Any]) -> Request | None:
     error = row.get("error")
     kind = None if error is None else str(at(error, "kind") or "unknown")
     finish, output = row.get("finish_reason"), row.get("output_sha256")
+    prompt_count, answered = count(at(row, "usage", "prompt_tokens")), count(at(row, "usage", "completion_tokens"))
     return Request(
         seq=seq,
         phase=phase,
@@ -178,8 +165,8 @@ def _request(row: Mapping[str, Any]) -> Request | None:
         sent_ns=sent,
         end_ns=end,
         first_text_ns=first,
-        prompt_tokens=count(at(row, "usage", "prompt_tokens")),
-        completion_tokens=count(at(row, "usage", "completion_tokens")),
+        prompt_tokens=prompt_count,
+        completion_tokens=answered,
         finish_reason=finish if isinstance(finish, str) else None,
         http_status=status,
         error=kind,
@@ -187,7 +174,22 @@ def _request(row: Mapping[str, Any]) -> Request | None:
         server_first_sent_ns=count(at(row, "server", "send_ns")),
         mono_ns=mono,
         boot_id=boot,
+        failure=_failure(kind, status, (sent, first, end), finish, answered if prompt_count is not None else None),
     )
+
+
+def _failure(error: str | None, status: Any, times: tuple[int, int | None, int], finish: Any, answered: int | None) -> str | None:
+    """Return why a request did not do its whole work, or None."""
+    sent, first, end = times
+    if error is not None:
+        return error
+    if status != 200:
+        return "http"
+    if first is None or not sent < first <= end:
+        return "no_text"
+    if finish != GOOD_FINISH:
+        return "no_finish"
+    return "no_usage" if answered is None else None
 
 
 def _check_exit(reader: Reader, data: Mapping[str, Any], records: int) -> None:
