@@ -13,6 +13,8 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from app.accounts.actor import Actor
 from app.attempts import usecases as attempts
+from app.attempts.forms import kind_of
+from app.evidence import store
 from app.evidence import usecases as evidence
 from app.kit.db import read_session
 from app.reports import usecases as reports
@@ -21,6 +23,7 @@ from app.web.lines import all_lines
 
 SANDBOX = {"Content-Security-Policy": "default-src 'none'; sandbox", "X-Content-Type-Options": "nosniff"}
 LOG_BATCH = 2000
+SCAN_TYPES = {"pdf": "application/pdf", "png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
 
 
 def disposition(name: str) -> str:
@@ -38,6 +41,7 @@ def report(report_id: str, actor: Actor) -> Response:
     """Return a report's PDF. Raises NotFound for an unknown or foreign one."""
     with read_session() as s:
         found, data = reports.report_file(s, report_id=report_id, actor=actor)
+        attempts.attempt_view(s, attempt_id=found.attempt_id, actor=actor)  # whoever may not see the attempt gets no paper of it
     return attachment(data, f"{found.number}-{found.language}.pdf", "application/pdf")
 
 
@@ -56,6 +60,13 @@ def bundle(attempt_id: str, actor: Actor) -> Response:
     name = f"{view['engagement']['code']}-{view['gate']}-{kind}-{view['number']}.zip"
     headers = {**SANDBOX, "Content-Disposition": disposition(name)}
     return FileResponse(path, media_type="application/zip", headers=headers, background=BackgroundTask(_remove, folder))
+
+
+def scan(sha256: str) -> Response:
+    """Return a stored scan under a name by what it is. The caller has checked that the person may see it."""
+    data = store.read(sha256)
+    kind = kind_of(data) or "bin"
+    return attachment(data, f"scan-{sha256[:16]}.{kind}", SCAN_TYPES.get(kind, "application/octet-stream"))
 
 
 def log_text(attempt_id: str, actor: Actor) -> Response:

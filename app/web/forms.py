@@ -15,7 +15,7 @@ from app.kit.i18n import N_
 from app.web.render import text_in
 
 Upload = tuple[str, bytes]
-LARGEST_UPLOAD = 24 * 1024 * 1024
+LARGEST_UPLOAD = 20 * 1024 * 1024
 YES, NO = "yes", "no"
 
 

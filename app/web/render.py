@@ -119,7 +119,7 @@ def page(request: Request, template: str, status: int = 200, /, **data: Any) -> 
         "path": request.url.path,
         "request_id": request.scope.get("state", {}).get("request_id", ""),
         "inbox": None,
-        "marks": {},
+        "marks": {"simulated": False, "rehearsal": False, "stopped": None},
     }
     body = environment().get_template(template).render(context | data)
     response = HTMLResponse(body, status, headers={"Content-Language": language_tag(locale), "Vary": "Cookie, Accept-Language"})

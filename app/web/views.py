@@ -122,6 +122,12 @@ def mark(attempt: Data) -> str:
     return "|".join(str(part) for part in parts)
 
 
+def claimable(attempt: Data) -> bool:
+    """Return whether a claim about the rig makes sense on this page: the attempt ended and nothing is said about the product."""
+    silent = attempt["verdict"] not in {"pass", "conditional", "fail"}
+    return attempt["status"] in ENDED and silent and not attempt["rehearsal"]
+
+
 def verdict_tables(document: Mapping[str, Any], locale: str) -> Data:
     """Return checks, claims and their table arm x claim as rows, formatted as in the printed report."""
     words = Words(language_tag(locale))

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
+from app.accounts.roles import Permission
 from app.attempts import usecases as attempts
 from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, FieldProblem, NotFound, QuadgateError
@@ -51,6 +52,7 @@ def attempt_page(request: Request, who: Guest, attempt_id: str, error: QuadgateE
         measuring=any(step["kind"] in views.MEASURING for step in data["steps"]),
         streaming=data["status"] not in views.ENDED or len(events) == FIRST_EVENTS,
         mark=views.mark(data),
+        claimable=views.claimable(data) and who.actor.may(Permission.CLAIM_RIG_CAUSE),
         phase="",
         lines=all_lines(events),
         last_event=events[-1]["id"] if events else 0,
@@ -87,6 +89,19 @@ def retry(request: Request, attempt_id: str, who: Signed, _form: Form) -> Respon
     try:
         with write_session() as s:
             attempts.retry(s, attempt_id=attempt_id, actor=who.actor)
+    except QuadgateError as error:
+        if error.status == 404:
+            raise
+        return attempt_page(request, who, attempt_id, error)
+    return RedirectResponse(f"/attempts/{attempt_id}", 303)
+
+
+@router.post("/rig-cause")
+def claim_rig_cause(request: Request, attempt_id: str, who: Signed, form: Form) -> Response:
+    """Claim a cause in the rig; both parties decide on it in the inbox."""
+    try:
+        with write_session() as s:
+            attempts.claim_rig_cause(s, attempt_id=attempt_id, cause=text_of(form, "cause"), actor=who.actor)
     except QuadgateError as error:
         if error.status == 404:
             raise

@@ -9,14 +9,13 @@ from sqlalchemy.orm import Session
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import RedirectResponse, Response
 
-from app.accounts.roles import Permission
 from app.approvals import usecases as approvals
 from app.attempts import usecases as attempts
 from app.engagements import usecases as engagements
 from app.kit.db import read_session, write_session
-from app.kit.errors import BadInput, QuadgateError
+from app.kit.errors import BadInput, NotFound, QuadgateError
 from app.kit.i18n import N_
-from app.web import views
+from app.web import files, views
 from app.web.render import page
 from app.web.security import Guest, checked_form, signed_in, text_of
 from app.web.starter import STARTER
@@ -84,14 +83,12 @@ def engagement_page(request: Request, who: Guest, engagement_id: str, error: Qua
     with read_session() as s:
         data = engagements.overview(s, engagement_id=engagement_id, actor=who.actor)
         pending = approvals.pending(s, actor=who.actor)
-    rehearse = data["next"]["gate"] if who.actor.may(Permission.START_ATTEMPT) and data.get("may_rehearse") else ""
     return page(
         request,
         "engagement.html",
         error.status if error else 200,
         e=views.engagement_card(data),
         next=views.next_step(data, pending, who.locale),
-        rehearse=rehearse,
         marks=views.marks(data, simulated=data["simulated"]),
         inbox=sum(bool(p["mine"]) for p in pending),
         **refusal(error, who),
@@ -116,13 +113,31 @@ def plan(request: Request, engagement_id: str, who: Signed) -> Response:
 
 
 @router.post("/engagements/{engagement_id}/gates/{gate}/attempts")
-def start(request: Request, engagement_id: str, gate: str, who: Signed, form: Form) -> Response:
-    """Start an attempt or a rehearsal."""
+def start(request: Request, engagement_id: str, gate: str, who: Signed, _form: Form) -> Response:
+    """Start an attempt."""
+    return _start(request, who, engagement_id, gate, rehearsal=False)
+
+
+@router.post("/engagements/{engagement_id}/rehearsals")
+def rehearse(request: Request, engagement_id: str, who: Signed, form: Form) -> Response:
+    """Start a rehearsal."""
+    return _start(request, who, engagement_id, text_of(form, "gate"), rehearsal=True)
+
+
+@router.get("/engagements/{engagement_id}/scans/{sha256}")
+def scan(engagement_id: str, sha256: str, who: Signed) -> Response:
+    """Return the scan of a signed report that an approval of this engagement is linked to."""
+    with read_session() as s:
+        data = engagements.overview(s, engagement_id=engagement_id, actor=who.actor)
+    if not any(given["scan_sha256"] == sha256 for given in data["approvals"]):
+        raise NotFound("no_such_scan", N_("No approval of this engagement carries a scan with that hash."))
+    return files.scan(sha256)
+
+
+def _start(request: Request, who: Guest, engagement_id: str, gate: str, *, rehearsal: bool) -> Response:
     try:
         with write_session() as s:
-            attempt = attempts.start_attempt(
-                s, engagement_id=engagement_id, gate=gate, rehearsal=text_of(form, "rehearsal") == "yes", actor=who.actor
-            )
+            attempt = attempts.start_attempt(s, engagement_id=engagement_id, gate=gate, rehearsal=rehearsal, actor=who.actor)
     except QuadgateError as error:
         if error.status == 404:
             raise

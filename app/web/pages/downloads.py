@@ -1,4 +1,4 @@
-"""Files: reports, evidence bundles, logs, scans."""
+"""Files: reports, evidence bundles, logs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from app.approvals import usecases as approvals
-from app.kit.db import read_session
 from app.web import files
 from app.web.security import Guest, signed_in
 
@@ -32,14 +30,3 @@ def bundle(attempt_id: str, who: Signed) -> Response:
 def log(attempt_id: str, who: Signed) -> Response:
     """Return everything that the playbooks of an attempt said."""
     return files.log_text(attempt_id, who.actor)
-
-
-@router.get("/approvals/{approval_id}/scan")
-def scan(approval_id: str, who: Signed) -> Response:
-    """Return the scan of a signed report."""
-    with read_session() as s:
-        data = approvals.scan(s, approval_id=approval_id, actor=who.actor)
-    kind, media = (
-        ("pdf", "application/pdf") if data.startswith(b"%PDF-") else ("png", "image/png") if data.startswith(b"\x89PNG") else ("jpg", "image/jpeg")
-    )
-    return files.attachment(data, f"scan-{approval_id}.{kind}", media)

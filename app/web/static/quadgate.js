@@ -141,7 +141,8 @@
     const trace = makeTrace($("#trace"));
     function onSamples(batch) {
       $("#sample-count").textContent = batch.count_text;
-      $("#sample-rate").textContent = batch.rate_text;
+      const rate = $("#sample-rate");
+      if (rate) rate.textContent = batch.rate_text;
       $("#sample-phase").textContent = batch.phase;
       trace(batch.rate);
     }

@@ -1,0 +1,73 @@
+"""A running web server and Debian's Chromium, for tests of pages and for pictures of them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+def require_chromium() -> None:
+    """Skip with a sentence where Chromium is absent; under CI=true that is a failure."""
+    if CHROMIUM.exists():
+        return
+    sentence = f"NOT RUN: Chromium is not at {CHROMIUM}; install the Debian package chromium."
+    if os.environ.get("CI") == "true":
+        pytest.fail(sentence)
+    pytest.skip(sentence)
+
+
+@contextmanager
+def served(app: Any) -> Iterator[str]:
+    """Serve an application on a free port of the loopback, in a thread, and end it afterwards."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 20
+    while not server.started:
+        if time.monotonic() > deadline:
+            raise RuntimeError("the web server did not start within 20 s")
+        time.sleep(0.02)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Give a Chromium that is closed afterwards."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def sign_in(page: Any, base: str, login: str, password: str) -> None:
+    """Sign in through the form."""
+    page.goto(f"{base}/sign-in")
+    page.fill("input[name=login]", login)
+    page.fill("input[name=password]", password)
+    page.click("form[action='/sign-in'] button[type=submit]")
+    page.wait_for_url(f"{base}/")

@@ -1,0 +1,494 @@
+"""What the use cases return, made by hand in the contract's shape: for tests of faces alone, and for pictures of rare states.
+
+`Everywhere(text)` puts a text into every string that people can enter, so that a page which forgets to escape shows it.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from types import ModuleType
+from typing import Any
+
+from gates.plan import parse_plan
+
+HASH = "sha256:9f2c41d07be35a8816aa0c6cde54b93307f1d2a94ce8b5600f7d3e2a1c9b8476"
+ENGAGEMENT, PLAN, ATTEMPT = "0199ad2f-0000-7000-8000-000000000001", "0199ad2f-0000-7000-8000-000000000002", "0199ad2f-0000-7000-8000-000000000003"
+REPORT, STEP, APPROVAL = "0199ad2f-0000-7000-8000-000000000004", "0199ad2f-0000-7000-8000-000000000005", "0199ad2f-0000-7000-8000-000000000006"
+TITLES = {
+    "G1": {"en": "Arrival acceptance", "zh-CN": "到货验收"},
+    "G2": {"en": "Single-node baseline", "zh-CN": "单机基线"},
+    "G3": {"en": "Main gate", "zh-CN": "主性能门禁"},
+    "G4": {"en": "72 h stability", "zh-CN": "72 h 稳定性"},
+}
+
+
+def both(en: str, zh: str = "") -> dict[str, str]:
+    return {"en": en, "zh-CN": zh or en}
+
+
+def gate(code: str, state: str, verdict: str | None = None, used: int = 0, **more: Any) -> dict[str, Any]:
+    most = {"G1": 3, "G2": 3, "G3": 2, "G4": 2}[code]
+    weeks = {"G1": 2, "G2": 2, "G3": 4, "G4": 2}[code]
+    base = {
+        "gate": code,
+        "title": TITLES[code],
+        "state": state,
+        "reason": None,
+        "verdict": verdict,
+        "because": [],
+        "status": "finished" if used else None,
+    }
+    rest = {"attempt_id": ATTEMPT if used else None, "attempts_used": used, "attempts_max": most, "rehearsals": 0, "weeks": weeks}
+    return base | rest | {"on_fail": "stop" if code in ("G3", "G4") else "rectify", "sign_off": "required"} | more
+
+
+def item(**more: Any) -> dict[str, Any]:
+    gates = [
+        gate("G1", "passed", "pass", 1),
+        gate("G2", "passed", "pass", 1, rehearsals=1),
+        gate("G3", "running", None, 1, status="running"),
+        gate("G4", "locked"),
+    ]
+    action = {
+        "kind": "follow",
+        "gate": "G3",
+        "enabled": True,
+        "label": both("Follow G3", "查看 G3 进展"),
+        "attempt_id": ATTEMPT,
+        "step_id": None,
+        "why_not": None,
+    }
+    action["reason"] = both("Attempt 1 at G3 is still going on; only one runs at a time.", "G3 第 1 次尝试仍在进行；同一时间只运行一个。")
+    head = {
+        "id": ENGAGEMENT,
+        "code": "HT-2026-07",
+        "customer": "远山智算科技有限公司",
+        "vendor": "青芯全闪存储股份有限公司",
+        "site": "临港数据中心 A-12 机柜",
+    }
+    state = {
+        "contract": "HT-2026-0107",
+        "state": "active",
+        "state_reason": None,
+        "simulated": False,
+        "created_at": "2026-11-02T01:30:00.000Z",
+        "version": 7,
+    }
+    return head | state | {"gates": gates, "next": action} | more
+
+
+def approval(kind: str = "plan", party: str = "customer", person: str = "王芳", **more: Any) -> dict[str, Any]:
+    base = {"id": APPROVAL, "object_kind": kind, "object_id": PLAN, "object_hash": HASH, "party": party, "person": person, "role": "验收负责人"}
+    return base | {"decision": "approve", "comment": "", "scan_sha256": None, "at": "2026-11-03T02:11:09.000Z"} | more
+
+
+def overview(**more: Any) -> dict[str, Any]:
+    people = {
+        "vendor": [{"login": "li.wei", "name": "李伟", "title": "交付工程师", "roles": ["engineer"]}],
+        "customer": [{"login": "wang.fang", "name": "王芳", "title": "验收负责人", "roles": ["approver"]}],
+    }
+    order = {
+        "model": "FX100",
+        "quantity": 1,
+        "lines": [
+            {"kind": "array", "model": "FX100", "quantity": 1, "firmware": ["3.2.1"]},
+            {"kind": "drive", "model": "QF-N7680", "quantity": 4, "firmware": ["EDA57F1Q"]},
+        ],
+    }
+    packing = [{"kind": "drive", "model": "QF-N7680", "serial": f"QF26K0A0010{i}", "host": "array01"} for i in range(1, 5)]
+    targets = {"simulated": False, "hosts": {"gpu01": {"groups": ["engine", "loadgen"]}, "array01": {"groups": ["storage"]}}}
+    plan = {"id": PLAN, "revision": 1, "hash": HASH, "sealed_at": "2026-11-03T02:11:09.000Z", "data": parse_plan({}).data}
+    plan["approvals"] = [approval(party="vendor", person="陈静", role="交付负责人"), approval()]
+    rows = [
+        attempt_row("G1", 1, "finished", "pass"),
+        attempt_row("G2", 1, "finished", None, rehearsal=True),
+        attempt_row("G2", 1, "finished", "pass"),
+        attempt_row("G3", 1, "running", None),
+    ]
+    calendar = {
+        "start": "2026-11-02",
+        "weeks": 10,
+        "gates": [{"gate": g, "weeks": w, "from": "2026-11-02", "to": "2026-11-15"} for g, w in (("G1", 2), ("G2", 2), ("G3", 4), ("G4", 2))],
+    }
+    tail = {
+        "calendar": calendar,
+        "people": people,
+        "order": order,
+        "packing_list": packing,
+        "targets": targets,
+        "source_yaml": "",
+        "g2_baseline": None,
+        "plan": plan,
+    }
+    return item() | tail | {"attempts": rows, "approvals": [*plan["approvals"], approval("sign_off", comment="同意", scan_sha256="ab" * 32)]} | more
+
+
+def attempt_row(code: str, number: int, status: str, verdict: str | None, **more: Any) -> dict[str, Any]:
+    ended = None if status == "running" else "2026-11-20T06:41:00.000Z"
+    base = {
+        "id": ATTEMPT,
+        "gate": code,
+        "number": number,
+        "rehearsal": False,
+        "status": status,
+        "verdict": verdict,
+        "because": [],
+        "problem": None,
+        "counted": True,
+    }
+    times = {"created_at": "2026-11-20T06:10:00.000Z", "started_at": "2026-11-20T06:10:02.000Z", "finished_at": ended}
+    return base | times | {"report_ids": {"zh-CN": REPORT, "en": REPORT} if verdict else {}} | more
+
+
+def step(key: str, kind: str, en: str, zh: str, status: str, at: int, **more: Any) -> dict[str, Any]:
+    begun = None if status == "pending" else f"2026-11-20T06:{10 + at * 4:02d}:02.000Z"
+    ended = f"2026-11-20T06:{13 + at * 4:02d}:41.000Z" if status == "done" else None
+    base = {
+        "id": f"0199ad2f-0000-7000-8000-0000000001{at:02d}",
+        "position": at,
+        "key": key,
+        "kind": kind,
+        "title": both(en, zh),
+        "status": status,
+        "try_no": 1,
+    }
+    return base | {"problem": None, "params": {}, "started_at": begun, "finished_at": ended, "expected_end_at": None, "last_seen_at": begun} | more
+
+
+def attempt(**more: Any) -> dict[str, Any]:
+    steps = [
+        step("run-1-baseline", "job", "Run 1: baseline", "第 1 轮：基线", "done", 0),
+        step("run-2-candidate", "job", "Run 2: candidate", "第 2 轮：被测产品", "done", 1),
+        step("run-3-candidate", "job", "Run 3: candidate", "第 3 轮：被测产品", "running", 2),
+        step("run-4-baseline", "job", "Run 4: baseline", "第 4 轮：基线", "pending", 3),
+        step("recompute", "job", "Run 5: recompute", "第 5 轮：重算", "pending", 4),
+        step("placebo", "job", "Run 6: placebo", "第 6 轮：安慰剂", "pending", 5),
+        step("judge", "judge", "Judge the evidence", "依据证据判定", "pending", 6),
+        step("report", "report", "Write the report", "生成报告", "pending", 7),
+    ]
+    head = {
+        "id": ENGAGEMENT,
+        "code": "HT-2026-07",
+        "customer": "远山智算科技有限公司",
+        "vendor": "青芯全闪存储股份有限公司",
+        "site": "临港",
+        "state": "active",
+        "state_reason": None,
+    }
+    base = {
+        "id": ATTEMPT,
+        "engagement": head,
+        "gate": "G3",
+        "title": TITLES["G3"],
+        "number": 1,
+        "rehearsal": False,
+        "simulated": False,
+        "status": "running",
+        "verdict": None,
+    }
+    run = {
+        "because": [],
+        "problem": None,
+        "cancel_requested_at": None,
+        "cancel_reason": "",
+        "rig_cause": "",
+        "transitions": [
+            {"from": "queued", "event": "start", "to": "running", "actor": "quadgate (engine)", "reason": "", "at": "2026-11-20T06:10:02.000Z"}
+        ],
+        "plan_hash": HASH,
+        "seed": 20261129,
+        "counted": True,
+        "started_by": "李伟",
+    }
+    times = {"created_at": "2026-11-20T06:10:00.000Z", "started_at": "2026-11-20T06:10:02.000Z", "finished_at": None}
+    may = {"cancel": True, "retry": False, "form": False}
+    tail = {
+        "may": may,
+        "sealed_figures": True,
+        "document": None,
+        "verdict_hash": "",
+        "manifest_hash": "",
+        "reports": [],
+        "events": 6,
+        "samples": 1240,
+    }
+    return base | run | times | {"steps": steps} | tail | more
+
+
+def finished(**more: Any) -> dict[str, Any]:
+    steps = [s | {"status": "done", "finished_at": "2026-11-20T06:40:00.000Z"} for s in attempt()["steps"]]
+    reports = [
+        {"id": REPORT, "language": "zh-CN", "number": "ACC-HT-2026-07-G3-R0", "sha256": "cd" * 32, "size": 412000},
+        {"id": REPORT, "language": "en", "number": "ACC-HT-2026-07-G3-R0", "sha256": "ce" * 32, "size": 398000},
+    ]
+    done = {
+        "status": "finished",
+        "verdict": "pass",
+        "document": document(),
+        "verdict_hash": HASH,
+        "manifest_hash": HASH,
+        "reports": reports,
+        "sealed_figures": False,
+    }
+    return (
+        attempt() | {"steps": steps, "finished_at": "2026-11-20T06:41:00.000Z", "may": {"cancel": False, "retry": False, "form": False}} | done | more
+    )
+
+
+def document() -> dict[str, Any]:
+    checks = []
+    for tier, drop, gain in ((8, "0.2596", "0.3412"), (16, "0.2713", "0.3655"), (32, "0.2641", "0.3120")):
+        checks.append(
+            _check(
+                f"g3.ttft_p50_drop.c{tier}",
+                f"TTFT p50 drop, c = {tier}",
+                f"TTFT p50 降幅，并发 {tier}",
+                "ttft_p50_drop",
+                drop,
+                {"op": ">=", "low": "0.25", "high": None},
+                tier,
+            )
+        )
+    for tier, gain in ((8, "0.3412"), (16, "0.3655")):
+        checks.append(
+            _check(
+                f"g3.throughput_gain.c{tier}",
+                f"Throughput gain, c = {tier}",
+                f"吞吐提升，并发 {tier}",
+                "throughput_gain",
+                gain,
+                {"op": "band", "low": "0.29", "high": "0.40"},
+                tier,
+            )
+        )
+    checks.append(
+        _check(
+            "g3.tpot_p99.c16",
+            "TPOT p99 ratio, c = 16",
+            "TPOT p99 比值，并发 16",
+            "tpot_p99_ratio",
+            "1.0214",
+            {"op": "<=", "low": None, "high": "1.05"},
+            16,
+        )
+        | {"severity": "advisory"}
+    )
+    claims = []
+    for name, en, zh in (
+        ("hbm_cold", "GPU cache was cold", "显存缓存为冷态"),
+        ("page_cache_cold", "Page cache was cold", "页缓存为冷态"),
+        ("external_hits", "Prefixes came from the external tier", "前缀来自外部层"),
+        ("equal_work", "All arms did equal work", "各对照组工作量相等"),
+        ("littles_law", "Little's law holds", "符合利特尔法则"),
+    ):
+        for arm in ("baseline", "candidate", "recompute", "placebo"):
+            status = (
+                "not_applicable"
+                if name == "external_hits" and arm in ("recompute", "placebo")
+                else "unknown"
+                if (name, arm) == ("littles_law", "placebo")
+                else "holds"
+            )
+            claims.append(
+                {
+                    "claim": name,
+                    "arm": arm,
+                    "title": both(en, zh),
+                    "status": status,
+                    "reason": both("Proved by the counters before and after each tier.", "由每档前后的计数器证明。"),
+                    "value": "0.0004",
+                    "limit": {"op": "<=", "low": None, "high": "0.005"},
+                    "unit": "1",
+                    "attribution": None,
+                    "run": "run-1",
+                    "tier": 8,
+                    "evidence": [],
+                }
+            )
+    head = {
+        "schema": 1,
+        "gate": "G3",
+        "verdict": "pass",
+        "because": [],
+        "judge_version": "1.0.0",
+        "rules_hash": HASH,
+        "plan_hash": HASH,
+        "manifest_hash": HASH,
+        "simulated": False,
+    }
+    summary = both(
+        "On valid measurements TTFT p50 fell by at least 25 % at every agreed concurrency, and the throughput gain lies inside the band of +29..40 %.",
+        "在有效测量上，各约定并发的 TTFT p50 降幅均不小于 25 %，吞吐提升落在 +29..40 % 区间内。",
+    )
+    risk = both(
+        "Simple acceptance: a product whose true value lies on the limit passes in half of all cases.",
+        "简单接受：真值恰在限值上的产品，有一半的可能性被判为通过。",
+    )
+    untested = [{"claim": "model_load", "title": both("Model load time", "模型加载时间"), "reason": both("agreed by both parties", "双方约定不测")}]
+    return head | {"summary": summary, "risk": risk, "checks": checks, "claims": claims, "not_tested": untested, "figures": _figures(), "facts": {}}
+
+
+def _check(name: str, en: str, zh: str, quantity: str, value: str, limit: dict[str, Any], tier: int) -> dict[str, Any]:
+    reason = both("Both run pairs agree within 5 %; the estimate clears the limit.", "两对轮次相差在 5 % 以内；估计值越过限值。")
+    interval = {"low": None, "high": None, "confidence": "0.95", "n": 2, "note": both("too few pairs for an interval", "配对过少，不给出区间")}
+    edge = limit["low"] or limit["high"]
+    margin = f"{float(value) - float(edge):.4f}"
+    base = {
+        "id": name,
+        "title": both(en, zh),
+        "verdict": "pass",
+        "because": None,
+        "reason": reason,
+        "severity": "blocking",
+        "quantity": quantity,
+        "unit": "1",
+        "value": value,
+    }
+    return base | {
+        "limit": limit,
+        "interval": interval,
+        "margin": margin,
+        "arm": "candidate",
+        "tier": tier,
+        "host": None,
+        "source": f"g3.{quantity}",
+        "evidence": [],
+    }
+
+
+def _figures() -> dict[str, Any]:
+    rng = random.Random(7)
+    ttft: dict[str, Any] = {}
+    for tier in ("8", "16", "32"):
+        base = 60.0 + 14 * math.log2(int(tier))
+        arms = {}
+        for arm, factor, runs in (("baseline", 1.0, 2), ("candidate", 0.735, 2), ("recompute", 2.4, 1), ("placebo", 2.42, 1)):
+            arms[arm] = []
+            for run in range(runs):
+                ms = sorted(base * factor * math.exp(rng.gauss(0, 0.09)) for _ in range(120))
+                arms[arm].append({"run": f"run-{run + 1}", "ms": [round(v, 3) for v in ms], "p50_ms": f"{(ms[59] + ms[60]) / 2:.3f}"})
+        ttft[tier] = arms | {"limit_ms": f"{0.75 * base:.3f}"}
+    gain = {
+        "8": {"gain": "0.3412", "low": "0.29", "high": "0.40", "arms": {"baseline": ["512.2"], "candidate": ["687.0"]}},
+        "16": {"gain": "0.3655", "low": "0.29", "high": "0.40", "arms": {"baseline": ["801.5"], "candidate": ["1094.4"]}},
+    }
+    return {"ttft": ttft, "throughput": gain}
+
+
+def events() -> list[dict[str, Any]]:
+    lines = [
+        ("playbook_on_play_start", "\r\nPLAY [Start the job of one run] ************************************************"),
+        ("playbook_on_task_start", "\r\nTASK [arm : Switch to the arm candidate] ***************************************"),
+        ("runner_on_ok", '\x1b[0;33mchanged: [gpu01] => {"changed": true, "keys": ["mount_path", "device", "transport"]}\x1b[0m'),
+        ("playbook_on_task_start", "\r\nTASK [probe : Start the detached job] ******************************************"),
+        ("runner_on_ok", '\x1b[0;32mok: [gpu01] => {"state": "started", "expected_s": 214}\x1b[0m'),
+        ("runner_on_skipped", "skipping: [array01]"),
+        (
+            "playbook_on_stats",
+            "\r\nPLAY RECAP *********************************************************************\r\ngpu01 : ok=12 changed=3 unreachable=0 failed=0 skipped=1",
+        ),
+    ]
+    return [
+        {
+            "id": i,
+            "step_id": STEP,
+            "run": "start-1",
+            "counter": i,
+            "kind": kind,
+            "host": "gpu01",
+            "task": "t",
+            "stdout": text,
+            "at": "2026-11-20T06:10:03.000Z",
+        }
+        for i, (kind, text) in enumerate(lines, 1)
+    ]
+
+
+def samples() -> list[dict[str, Any]]:
+    return [
+        {"id": i, "step_id": STEP, "stream": "records.jsonl", "seq": i, "data": {"seq": i, "mono_ns": i * 80_000_000, "phase": "measure", "tier": 16}}
+        for i in range(1, 41)
+    ]
+
+
+def pending(**more: Any) -> dict[str, Any]:
+    base = {
+        "engagement_id": ENGAGEMENT,
+        "code": "HT-2026-07",
+        "customer": "远山智算科技有限公司",
+        "gate": "G3",
+        "object_kind": "sign_off",
+        "object_id": ATTEMPT,
+        "object_hash": HASH,
+    }
+    words = {
+        "title": both("Sign off G3, attempt 1", "签署 G3 第 1 次尝试"),
+        "reason": both("The plan requires it before the next gate.", "计划要求签署后才能进入下一门禁。"),
+    }
+    return base | words | {"attempt_id": ATTEMPT, "missing": ["customer"], "approvals": [approval("sign_off", "vendor", "陈静")], "mine": True} | more
+
+
+FORM = [
+    {
+        "name": "packaging",
+        "type": "choice",
+        "title": both("Packaging", "包装"),
+        "required": True,
+        "choices": [{"value": "intact", "title": both("intact", "完好")}, {"value": "damaged", "title": both("damaged", "破损")}],
+    },
+    {"name": "seals_intact", "type": "bool", "title": both("Seals and shock tags are intact", "封签与防震标签完好"), "required": True},
+    {"name": "remarks", "type": "long_text", "title": both("Remarks", "备注"), "required": False},
+    {"name": "receiver_1", "type": "person", "title": both("First receiver", "收货人一"), "required": True},
+    {"name": "receiver_2", "type": "person", "title": both("Second receiver", "收货人二"), "required": True},
+]
+
+
+def replace_use_cases(patch: Any, data: dict[str, Any]) -> None:
+    """Put hand-made data behind the names that routers call. `data`: board, overview, attempt, events, samples, pending."""
+    from app.web import stream
+    from app.web.pages import approvals, attempts, board
+
+    def returns(value: Any) -> Any:
+        return lambda *_a, **_k: copy.deepcopy(value)
+
+    modules: list[tuple[ModuleType, dict[str, str]]] = [
+        (board.engagements, {"board": "board", "overview": "overview"}),
+        (attempts.attempts, {"attempt_view": "attempt", "events": "events", "samples": "samples"}),
+        (approvals.approvals, {"pending": "pending"}),
+        (stream.attempts, {}),
+    ]
+    for module, names in modules:
+        for name, key in names.items():
+            patch.setattr(module, name, returns(data[key]))
+
+
+def filled(text: str, value: Any) -> Any:
+    """Return data whose every free text (not hashes, ids, times or words of a vocabulary) is followed by `text`."""
+    free = {
+        "customer",
+        "vendor",
+        "site",
+        "contract",
+        "person",
+        "role",
+        "comment",
+        "cancel_reason",
+        "stdout",
+        "en",
+        "zh-CN",
+        "name",
+        "title",
+        "serial",
+        "model",
+        "host",
+        "phase",
+        "code",
+        "mount_path",
+    }
+    if isinstance(value, dict):
+        return {k: f"{v}{text}" if k in free and isinstance(v, str) else filled(text, v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [filled(text, v) for v in value]
+    return value
