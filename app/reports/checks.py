@@ -10,7 +10,7 @@ from app.reports.charts.svg import arm_title as _arm_title
 from app.reports.words import Words
 
 _RATIO = re.compile(
-    r"(drop|gain|rate|share|(^|_)cv($|_)|drift|excursion|coverage|agreement|disagreement|spread|resident|hits|divergence|error$|deviation|residual|unexplained|growth|loss)"
+    r"(drop|gain|rate|share|(^|_)cv($|_)|drift|excursion|coverage|agreement|disagreement|spread|resident|hits|divergence|error$|deviation|residual|unexplained|growth|loss|fastest)"
 )
 _SIGNED = re.compile(r"gain")
 _TIMES = {"ns": 1, "us": 1_000, "ms": 1_000_000}
@@ -34,6 +34,8 @@ def value_text(value: Any, unit: str, quantity: str, limits: tuple[Any, ...] = (
         return f.ms_of_ns(got * _TIMES[unit], limits=[b * _TIMES[unit] for b in bounds])
     if unit in ("B", "bytes", "byte"):
         return f.size(got)
+    if unit == "bit/s":
+        return f.bit_rate(got)
     if unit in ("tok/s", "token/s", "tokens/s"):
         return f.tok_s(got, limits=bounds)
     if unit == "s":
@@ -50,7 +52,7 @@ def limit_text(limit: dict[str, Any] | None, unit: str, quantity: str, language:
     low, high, op = limit.get("low"), limit.get("high"), limit["op"]
 
     def one(value: Any) -> str:
-        if f.number(value) is None or unit in _TIMES or unit in ("B", "bytes", "byte", "s"):
+        if f.number(value) is None or unit in _TIMES or unit in ("B", "bytes", "byte", "bit/s", "s"):
             return value_text(value, unit, quantity, (), language)
         if is_ratio(quantity, unit):
             return f.limit_percent(value, sign=bool(_SIGNED.search(quantity)))

@@ -26,6 +26,7 @@ def build(facts: Facts, language: str, *, revision: int = 0, revisions: tuple[di
     """
     words = Words(language)
     document = facts.document
+    rehearsal = bool(facts.attempt.get("rehearsal"))
     checks = [check_row(check, words) for check in document.get("checks") or []]
     claims = list(document.get("claims") or [])
     return {
@@ -46,13 +47,13 @@ def build(facts: Facts, language: str, *, revision: int = 0, revisions: tuple[di
             "judged": f.moment(facts.verdict["at"]) if facts.verdict else f.MISSING,
         },
         "verdict": _verdict(facts, words),
-        "headlines": headlines(document, checks, facts.gate, words),
-        "key_checks": [row["id"] for row in key_checks(checks, facts.gate)],
+        "headlines": [] if rehearsal else headlines(document, checks, facts.gate, words),
+        "key_checks": [] if rehearsal else [row["id"] for row in key_checks(checks, facts.gate)],
         "scope": _scope(facts, words),
         "items": {"rows": list(facts.engagement.get("packing_list") or []), "delivery": delivery(facts.engagement)},
         "hosts": hosts(facts.engagement),
         "platform": platform(facts.plan),
-        "forms": [{"title": words.text(form.get("title")), "rows": form_rows(form)} for form in facts.forms],
+        "forms": [{"title": words.text(form.get("title")), "rows": form_rows(form, words)} for form in facts.forms],
         "plan": {
             "hash": facts.plan_hash,
             "revision": facts.plan_revision,

@@ -23,17 +23,17 @@ class Facts:
     sealed_at: str | None
     attempt: dict[str, Any]  # id, gate, number, rehearsal, status, started_at, finished_at, ...
     attempts: list[dict[str, Any]] = field(default_factory=list)
-    verdict: dict[str, Any] | None = None  # {revision, hash, at, document}: the newest judgement
+    verdict: dict[str, Any] | None = None  # {revision, hash, at, manifest_hash, document}: the newest judgement
     verdicts: list[dict[str, Any]] = field(default_factory=list)  # every judgement: {revision, verdict, hash, at, judge_version}
     manifest: dict[str, Any] = field(default_factory=dict)
     approvals: list[dict[str, Any]] = field(default_factory=list)
-    forms: list[dict[str, Any]] = field(default_factory=list)  # manual steps: {title, form, photos}
+    forms: list[dict[str, Any]] = field(default_factory=list)  # manual steps: {title, fields as declared, form, photos}
     deviations: list[dict[str, Any]] = field(default_factory=list)  # {kind: deviation|waiver|punch, id, text, owner, due}
 
     @property
     def basis(self) -> str:
-        """Return `sha256:<hex>` over all facts."""
-        return sha256_of(asdict(self))
+        """Return `sha256:<hex>` over all facts; of the manifest its files, since its time of making says nothing before a judgement."""
+        return sha256_of({**asdict(self), "manifest": self.manifest.get("files") or []})
 
     @property
     def document(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Facts:
     @property
     def manifest_hash(self) -> str:
         """Return the hash of the evidence manifest as judged, or of the manifest as it stands; empty without one."""
-        judged = str(self.document.get("manifest_hash") or "")
+        judged = str((self.verdict or {}).get("manifest_hash") or self.document.get("manifest_hash") or "")
         return judged or (sha256_of(self.manifest) if self.manifest else "")
 
     @property

@@ -32,12 +32,12 @@ def number(value: Any) -> Decimal | None:
 
 
 def rounded(value: Decimal, digits: int, limits: Iterable[Decimal] = ()) -> str:
-    """Return plain decimal text with at least `digits` decimals, more when rounding would touch or cross one of `limits`."""
+    """Return plain decimal text with at least `digits` decimals, more when rounding would touch or cross zero or one of `limits`."""
     with localcontext() as context:
         context.prec = 60
         for places in range(digits, MAX_DIGITS):
             shown = value.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
-            if all(_side(shown, limit) == _side(value, limit) for limit in limits):
+            if all(_side(shown, limit) == _side(value, limit) for limit in (Decimal(0), *limits)):
                 return _unsigned_zero(format(shown, "f"))
         return format(value, "f")
 
@@ -116,6 +116,23 @@ def size(value: Any) -> str:
         if abs(got) >= Decimal(10) ** power:
             return f"{exact(rounded(got.scaleb(-power), 2))} {unit}"
     return f"{exact(got)} B"
+
+
+def megabytes(value: Any) -> str:
+    """Format bytes in MB with one decimal, for columns whose rows differ little."""
+    got = number(value)
+    return MISSING if got is None else f"{grouped(got.scaleb(-6), digits=1)} MB"
+
+
+def bit_rate(value: Any) -> str:
+    """Format bits per second in the largest decimal unit: 100 Gbit/s."""
+    got = number(value)
+    if got is None:
+        return MISSING
+    for unit, power in (("Tbit/s", 12), ("Gbit/s", 9), ("Mbit/s", 6)):
+        if abs(got) >= Decimal(10) ** power:
+            return f"{exact(rounded(got.scaleb(-power), 2))} {unit}"
+    return f"{exact(got)} bit/s"
 
 
 def duration(seconds: Any, language: str = "en") -> str:

@@ -60,7 +60,7 @@ def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
         sealed_at=_iso(plan.sealed_at),
         attempt=_attempt(attempt, verdicts.get(attempt.id)),
         attempts=[_attempt(a, verdicts.get(a.id)) for a in tries],
-        verdict={**_verdict(newest), "document": newest.document} if newest else None,
+        verdict={**_verdict(newest), "manifest_hash": newest.manifest_hash, "document": newest.document} if newest else None,
         verdicts=[_verdict(row) for row in judged],
         manifest=manifest,
         approvals=_approvals(s, engagement, attempt, plan, judged),
@@ -150,7 +150,8 @@ def _forms(s: Session, attempt_id: str) -> list[dict[str, Any]]:
         if result:
             photos = [photo if isinstance(photo, dict) else {"name": str(photo)} for photo in result.get("photos") or []]
             form = result.get("form") if isinstance(result.get("form"), dict) else {k: v for k, v in result.items() if k != "photos"}
-            forms.append({"title": step.title, "form": form, "photos": photos})
+            fields = ((step.spec or {}).get("params") or {}).get("fields") or []
+            forms.append({"title": step.title, "fields": fields, "form": form, "photos": photos})
     return forms
 
 

@@ -50,19 +50,33 @@ def platform(plan: dict[str, Any]) -> str:
     return " / ".join(str(part) for part in parts if part)
 
 
-def form_rows(form: dict[str, Any]) -> list[dict[str, str]]:
-    """Return a manual step's form as field and entry; lists and nested fields are flattened, photos by name and hash."""
+def form_rows(form: dict[str, Any], words: Words) -> list[dict[str, str]]:
+    """Return a manual step's form as field and entry, in the words that the gate declared; photos by name and hash."""
     rows: list[dict[str, str]] = []
+    fields = {str(field.get("name")): field for field in form.get("fields") or []}
+
+    def label(name: str) -> str:
+        return words.text(fields.get(name, {}).get("label")) or name
+
+    def entry(name: str, value: Any) -> str:
+        for choice in fields.get(name, {}).get("choices") or []:
+            if isinstance(choice, dict) and choice.get("value") == value:
+                return words.text(choice.get("label"))
+        return words("yes" if value else "no") if isinstance(value, bool) else str(value)
 
     def walk(name: str, value: Any) -> None:
         if isinstance(value, dict):
+            if name and isinstance(value.get("name"), str):  # a person
+                rows.append({"field": label(name), "entry": value["name"]})
+                return
             for key, inner in value.items():
                 walk(f"{name}.{key}" if name else str(key), inner)
         elif isinstance(value, list) and any(isinstance(v, dict) for v in value):
             for i, inner in enumerate(value, 1):
                 walk(f"{name} {i}", inner)
         else:
-            rows.append({"field": name, "entry": ", ".join(str(v) for v in value) if isinstance(value, list) else str(value)})
+            said = words.numbers(entry(name, v) for v in value) if isinstance(value, list) else entry(name, value)
+            rows.append({"field": label(name), "entry": said})
 
     walk("", form.get("form") or {})
     for photo in form.get("photos") or []:
@@ -108,7 +122,7 @@ def hour_rows(figures: dict[str, Any]) -> list[dict[str, str]]:
             "errors": f.grouped(row.get("errors")),
             "p50": f.ms(row.get("ttft_p50_ms")),
             "throughput": f.tok_s(row.get("output_tokens_per_s")),
-            "memory": f.size(row.get("rss_bytes")),
+            "memory": f.megabytes(row.get("rss_bytes")),
         }
         for row in figures.get("soak") or []
     ]

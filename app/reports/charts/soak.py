@@ -49,7 +49,7 @@ def soak(figures: dict[str, Any], language: str = "en", theme: str = "light") ->
         said.append(f"{say(language, en, chinese)}: {min(values):g} .. {max(values):g}")
         end = i == len(panels) - 1
         hour_title = say(language, "hours of the plan's soak clock", "浸泡时长（计划时钟，小时）") if end else ""
-        x_axis(canvas, x, top + PANEL, top, ticks(0, x.high, 12), hour_title)
+        x_axis(canvas, x, top + PANEL, top, ticks(0, x.high, 12), hour_title, labels=end)
     _events(canvas, look, x, events, language, said)
     return canvas.svg(title, "; ".join(said))
 
@@ -77,7 +77,7 @@ def _panel(
     low, high = (0.0, max([*values, 1.0])) if bars else (min(values), max(values))
     air = (high - low) * 0.18 or abs(high) * 0.1 or 1.0
     y = Scale(low - (0 if bars else air), high + air, top + PANEL, top)
-    y_axis(canvas, y, LEFT, RIGHT, ticks(y.low, y.high, 3), "")
+    y_axis(canvas, y, LEFT, RIGHT, [v for v in ticks(y.low, y.high, 4) if not bars or v == int(v)], "")
     canvas.text(LEFT, top - 6, title, size=11.5, weight=600)
     for limit in limits:
         canvas.line(LEFT, y(limit), RIGHT, y(limit), look.limit, width=1.4, dash="5 3")

@@ -136,10 +136,15 @@ def ticks(low: float, high: float, about: int = 6) -> list[float]:
     return [round(i * step, 12) for i in range(first, last + 1)]
 
 
-def log_ticks(low: float, high: float) -> list[float]:
-    """Return 1-2-5 ticks inside a positive range."""
-    found = [m * 10.0**e for e in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1) for m in (1, 2, 5)]
-    return [v for v in found if low <= v <= high]
+def log_ticks(scale: Scale, room: float = 38) -> list[float]:
+    """Return round ticks of a logarithmic scale that stand at least `room` pixels apart; powers of ten, then 2 and 5, come first."""
+    powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
+    kept: list[float] = []
+    for steps in ((1,), (2, 5), (3, 1.5, 7)):
+        for value in (m * 10.0**e for m in steps for e in powers):
+            if scale.low <= value <= scale.high and all(abs(scale(value) - scale(other)) >= room for other in kept):
+                kept.append(round(value, 12))
+    return sorted(kept)
 
 
 def tick_text(value: float) -> str:
@@ -225,12 +230,13 @@ class Canvas:
         )
 
 
-def x_axis(canvas: Canvas, scale: Scale, y: float, top: float, marks: Sequence[float], title: str) -> None:
+def x_axis(canvas: Canvas, scale: Scale, y: float, top: float, marks: Sequence[float], title: str, *, labels: bool = True) -> None:
     """Draw the horizontal axis with grid lines up to `top` and its title with the unit below."""
     for value in marks:
         x = scale(value)
         canvas.line(x, top, x, y, canvas.theme.grid)
-        canvas.text(x, y + 16, tick_text(value), size=11, colour=canvas.theme.muted, anchor="middle")
+        if labels:
+            canvas.text(x, y + 16, tick_text(value), size=11, colour=canvas.theme.muted, anchor="middle")
     canvas.line(scale.start, y, scale.end, y, canvas.theme.muted)
     if title:
         canvas.text((scale.start + scale.end) / 2, y + 34, title, size=11.5, colour=canvas.theme.muted, anchor="middle")

@@ -106,7 +106,7 @@ def interval_bar(check: dict[str, Any], language: str = "en", theme: str = "ligh
     interval = check.get("interval") or {}
     ends = [number(interval.get("low")), number(interval.get("high"))]
     points = [float(100 * v) for v in (value, low, high, *ends) if v is not None]
-    air = max((max(points) - min(points)) * 0.35, 1.0)
+    air = (max(points) - min(points)) * 0.35 or abs(points[0]) * 0.2 or 1.0
     x = Scale(min(points) - air, max(points) + air, 6, 294)
     canvas = Canvas(300, 46, look)
     a = x(float(100 * low)) if low is not None else x.start

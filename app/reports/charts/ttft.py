@@ -26,7 +26,7 @@ def ttft_ecdf(figures: dict[str, Any], tier: int | str, language: str = "en", th
     y = Scale(0, 1, BOTTOM, TOP)
     unit = say(language, "TTFT, milliseconds", "TTFT，毫秒")
     scale_note = say(language, " (logarithmic)", "（对数坐标）") if x.log else ""
-    x_axis(canvas, x, BOTTOM, TOP, log_ticks(x.low, x.high) if x.log else ticks(x.low, x.high), unit + scale_note)
+    x_axis(canvas, x, BOTTOM, TOP, log_ticks(x) if x.log else ticks(x.low, x.high), unit + scale_note)
     y_axis(canvas, Scale(0, 100, BOTTOM, TOP), LEFT, RIGHT, [0, 25, 50, 75, 100], say(language, "share of requests, %", "请求占比，%"))
     canvas.line(LEFT, y(0.5), RIGHT, y(0.5), look.muted, dash="2 3")
     said = []

@@ -37,25 +37,58 @@ SUMMARIES = {
 
 @lru_cache
 def plan() -> Any:
-    return parse_plan({"platform": {"accelerator": "MI308X", "framework": "lab-engine", "model": "lab-480b"}, "rig": {"simulated": True, "time_scale": "2880"}})
+    return parse_plan(
+        {"platform": {"accelerator": "MI308X", "framework": "lab-engine", "model": "lab-480b"}, "rig": {"simulated": True, "time_scale": "2880"}}
+    )
 
 
 def check(ident: str, en: str, zh: str, value: Any, limit: Limit, verdict: Verdict = Verdict.PASS, **more: Any) -> CheckResult:
-    reason = more.pop("reason", Text("The value meets the limit.", "数值达到限值。") if verdict is Verdict.PASS else Text("The value misses the limit.", "数值未达到限值。"))
+    reason = more.pop(
+        "reason",
+        Text("The value meets the limit.", "数值达到限值。") if verdict is Verdict.PASS else Text("The value misses the limit.", "数值未达到限值。"),
+    )
     return CheckResult(id=ident, title=Text(en, zh), verdict=verdict, reason=reason, value=value, limit=limit, **more)
 
 
 def g1_checks() -> list[CheckResult]:
     out = [
-        check("g1.order.quantity", "Quantities as ordered", "数量与订单一致", D(7), Limit("==", D(7)), unit="count", quantity="items", evidence=("evidence/inputs.json",)),
-        check("g1.unpacking.receivers", "Receivers named", "收货人", D(2), Limit(">=", D(2)), unit="count", quantity="receivers", source="g1.receivers_min"),
+        check(
+            "g1.order.quantity",
+            "Quantities as ordered",
+            "数量与订单一致",
+            D(7),
+            Limit("==", D(7)),
+            unit="count",
+            quantity="items",
+            evidence=("evidence/inputs.json",),
+        ),
+        check(
+            "g1.unpacking.receivers",
+            "Receivers named",
+            "收货人",
+            D(2),
+            Limit(">=", D(2)),
+            unit="count",
+            quantity="receivers",
+            source="g1.receivers_min",
+        ),
     ]
     for n in range(1, 5):
         serial = f"QF26K0A0010{n}"
         where = {"host": "array01", "evidence": (f"evidence/survey/array01/nvme-smart-log.nvme{n - 1}.out", "evidence/survey/array01/nvme-list.out")}
         out += [
-            check(f"g1.serial.{serial}", f"Drive {serial} is present", f"硬盘 {serial} 在位", serial, Limit("==", serial), quantity="serial", **where),
-            check(f"g1.firmware.{serial}", f"Firmware of drive {serial}", f"硬盘 {serial} 固件", "EDA57F1Q", Limit("set", "EDA57F1Q"), quantity="firmware", **where),
+            check(
+                f"g1.serial.{serial}", f"Drive {serial} is present", f"硬盘 {serial} 在位", serial, Limit("==", serial), quantity="serial", **where
+            ),
+            check(
+                f"g1.firmware.{serial}",
+                f"Firmware of drive {serial}",
+                f"硬盘 {serial} 固件",
+                "EDA57F1Q",
+                Limit("set", "EDA57F1Q"),
+                quantity="firmware",
+                **where,
+            ),
             check(
                 f"g1.power_on_hours.{serial}",
                 f"Power-on time of drive {serial}",
@@ -67,7 +100,16 @@ def g1_checks() -> list[CheckResult]:
                 margin=D(189 - n),
                 **where,
             ),
-            check(f"g1.media_errors.{serial}", f"Media errors of drive {serial}", f"硬盘 {serial} 介质错误", D(0), Limit("<=", None, D(0)), unit="count", margin=D(0), **where),
+            check(
+                f"g1.media_errors.{serial}",
+                f"Media errors of drive {serial}",
+                f"硬盘 {serial} 介质错误",
+                D(0),
+                Limit("<=", None, D(0)),
+                unit="count",
+                margin=D(0),
+                **where,
+            ),
         ]
     out.append(
         check(
@@ -88,11 +130,25 @@ def g1_checks() -> list[CheckResult]:
 def g2_checks() -> list[CheckResult]:
     out = []
     for tier, cv in ((8, "0.004112"), (16, "0.009871"), (32, "0.012345678901234567")):
-        where = {"tier": tier, "arm": "baseline", "source": "g2.repeatability_cv_max", "evidence": tuple(f"evidence/run-{i}/gpu01/records.jsonl" for i in (1, 2, 3))}
+        where = {
+            "tier": tier,
+            "arm": "baseline",
+            "source": "g2.repeatability_cv_max",
+            "evidence": tuple(f"evidence/run-{i}/gpu01/records.jsonl" for i in (1, 2, 3)),
+        }
         for name, en, zh in (("ttft_cv", "TTFT p50 repeats", "TTFT p50 重复性"), ("throughput_cv", "Throughput repeats", "吞吐重复性")):
             value = D(cv) if name == "ttft_cv" else D(cv) / 2
             out.append(
-                check(f"g2.{name}.c{tier}", f"{en} at c{tier}", f"{zh}（并发 {tier}）", value, Limit("<=", None, D("0.03")), quantity=name, margin=D("0.03") - value, **where)
+                check(
+                    f"g2.{name}.c{tier}",
+                    f"{en} at c{tier}",
+                    f"{zh}（并发 {tier}）",
+                    value,
+                    Limit("<=", None, D("0.03")),
+                    quantity=name,
+                    margin=D("0.03") - value,
+                    **where,
+                )
             )
     return out
 
@@ -152,9 +208,29 @@ def g3_checks(drop8: Decimal = D("0.259612345678901234567890123")) -> list[Check
 def g4_checks() -> list[CheckResult]:
     where = {"evidence": ("evidence/soak/gpu01/records.jsonl", "evidence/soak/gpu01/telemetry.jsonl", "evidence/soak/gpu01/events.jsonl")}
     return [
-        check("g4.error_rate", "Share of failed requests", "失败请求占比", D("0.00004"), Limit("<=", None, D("0.001")), quantity="error_rate", margin=D("0.00096"), **where),
-        check("g4.drift.ttft", "Drift of hourly TTFT p50", "每小时 TTFT p50 漂移", D("0.0112"), Limit("<=", None, D("0.05")), quantity="hourly_drift", margin=D("0.0388"), **where),
-        check("g4.restarts", "Engine restarts", "引擎重启次数", D(0), Limit("<=", None, D(0)), unit="count", quantity="restarts", margin=D(0), **where),
+        check(
+            "g4.error_rate",
+            "Share of failed requests",
+            "失败请求占比",
+            D("0.00004"),
+            Limit("<=", None, D("0.001")),
+            quantity="error_rate",
+            margin=D("0.00096"),
+            **where,
+        ),
+        check(
+            "g4.drift.ttft",
+            "Drift of hourly TTFT p50",
+            "每小时 TTFT p50 漂移",
+            D("0.0112"),
+            Limit("<=", None, D("0.05")),
+            quantity="hourly_drift",
+            margin=D("0.0388"),
+            **where,
+        ),
+        check(
+            "g4.restarts", "Engine restarts", "引擎重启次数", D(0), Limit("<=", None, D(0)), unit="count", quantity="restarts", margin=D(0), **where
+        ),
         check("g4.coverage", "Sample coverage", "采样覆盖率", D("0.9996"), Limit(">=", D("0.99")), quantity="coverage", margin=D("0.0096"), **where),
     ]
 
@@ -195,7 +271,16 @@ def figures(gate: str) -> dict[str, Any]:
     if gate == "G2":
         return {
             "tiers": {
-                str(t): {"runs": [{"run": f"run-{i}", "ttft_p50_ns": int(12.5e6 * t * (1 + rng.gauss(0, 0.006))), "output_tokens_per_s": f"{4200 * (1 + rng.gauss(0, 0.004)):.3f}"} for i in (1, 2, 3)]}
+                str(t): {
+                    "runs": [
+                        {
+                            "run": f"run-{i}",
+                            "ttft_p50_ns": int(12.5e6 * t * (1 + rng.gauss(0, 0.006))),
+                            "output_tokens_per_s": f"{4200 * (1 + rng.gauss(0, 0.004)):.3f}",
+                        }
+                        for i in (1, 2, 3)
+                    ]
+                }
                 for t in (8, 16, 32)
             }
         }
@@ -281,13 +366,32 @@ def document(gate: str, verdict: str = "pass", **more: Any) -> dict[str, Any]:
 
 
 def manifest(gate: str) -> dict[str, Any]:
-    steps = {"G1": ("unpacking", "survey", "storage"), "G2": ("deploy", "run-1", "run-2", "run-3"), "G4": ("soak",)}.get(gate, ("run-1", "run-2", "run-3", "run-4", "recompute", "placebo"))
+    steps = {"G1": ("unpacking", "survey", "storage"), "G2": ("deploy", "run-1", "run-2", "run-3"), "G4": ("soak",)}.get(
+        gate, ("run-1", "run-2", "run-3", "run-4", "recompute", "placebo")
+    )
     files = [
-        {"path": f"evidence/{step}/gpu01/{name}", "size": 20480 + 999 * i, "sha256": f"{i:064x}", "tool": "probe", "version": "0.1.0", "argv": [], "exit_code": 0, "host": "gpu01", "step": step}
+        {
+            "path": f"evidence/{step}/gpu01/{name}",
+            "size": 20480 + 999 * i,
+            "sha256": f"{i:064x}",
+            "tool": "probe",
+            "version": "0.1.0",
+            "argv": [],
+            "exit_code": 0,
+            "host": "gpu01",
+            "step": step,
+        }
         for step in steps
         for i, name in enumerate(("coldness.jsonl", "counters.jsonl", "phases.jsonl", "records.jsonl"))
     ]
-    return {"schema": 1, "gate": gate, "attempt": {"id": f"0199-{gate}", "number": 1, "rehearsal": False}, "plan_hash": plan().hash, "simulated": True, "files": files}
+    return {
+        "schema": 1,
+        "gate": gate,
+        "attempt": {"id": f"0199-{gate}", "number": 1, "rehearsal": False},
+        "plan_hash": plan().hash,
+        "simulated": True,
+        "files": files,
+    }
 
 
 def engagement() -> dict[str, Any]:
@@ -317,7 +421,10 @@ def engagement() -> dict[str, Any]:
             *drives,
             {"kind": "nic", "model": "MT2892", "serial": "MT2651X00042", "host": "array01"},
         ],
-        "targets": {"simulated": True, "hosts": {"gpu01": {"groups": ["engine", "loadgen"], "connection": "local"}, "array01": {"groups": ["storage"], "connection": "local"}}},
+        "targets": {
+            "simulated": True,
+            "hosts": {"gpu01": {"groups": ["engine", "loadgen"], "connection": "local"}, "array01": {"groups": ["storage"], "connection": "local"}},
+        },
         "state": "active",
         "state_reason": None,
     }
@@ -357,7 +464,18 @@ def attempts(gate: str, verdict: str | None = "pass") -> list[dict[str, Any]]:
 
 def approval(party: str, kind: str, what: str, at: str, **more: Any) -> dict[str, Any]:
     person, role = ("陈静", "交付负责人") if party == "vendor" else ("王芳", "验收负责人")
-    return {"object_kind": kind, "object_id": "x", "object_hash": what, "party": party, "person": person, "role": role, "decision": "approve", "comment": "", "at": at, **more}
+    return {
+        "object_kind": kind,
+        "object_id": "x",
+        "object_hash": what,
+        "party": party,
+        "person": person,
+        "role": role,
+        "decision": "approve",
+        "comment": "",
+        "at": at,
+        **more,
+    }
 
 
 def facts(gate: str, verdict: str = "pass", **more: Any) -> Facts:
@@ -367,7 +485,14 @@ def facts(gate: str, verdict: str = "pass", **more: Any) -> Facts:
     judged = {"revision": 1, "verdict": verdict, "hash": sha256_of(doc), "at": "2026-12-08T04:12:08+00:00", "judge_version": "0.1.0"}
     forms = []
     if gate == "G1":
-        form = {"receivers": ["王芳", "赵磊"], "packaging": "完好", "shock_tag": "未触发", "appearance": "无划伤", "accessories": "齐全", "waybill": "SF-2026-118842"}
+        form = {
+            "receivers": ["王芳", "赵磊"],
+            "packaging": "完好",
+            "shock_tag": "未触发",
+            "appearance": "无划伤",
+            "accessories": "齐全",
+            "waybill": "SF-2026-118842",
+        }
         forms = [{"title": Text("Unpacking inspection", "开箱检验").json(), "form": form, "photos": [{"name": "front.jpg", "sha256": "a" * 64}]}]
     values = {
         "engagement": engagement(),

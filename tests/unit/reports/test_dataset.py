@@ -1,0 +1,196 @@
+"""The dataset says what the verdict says, in both languages, and hides nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from app.reports.dataset import build
+from app.reports.thresholds import _leaves, threshold_rows
+from app.reports.words import Words, catalogue
+from gates.canonical import canonical_bytes
+from gates.plan import parse_plan
+from gates.text import Text
+from tests.unit.reports import samples
+
+LANGUAGES = ("zh-CN", "en")
+GATES = ("G1", "G2", "G3", "G4")
+
+
+def tree(value: Any) -> Any:
+    return {k: tree(v) for k, v in value.items()} if isinstance(value, dict) else None
+
+
+def test_both_word_catalogues_have_the_same_keys_and_placeholders() -> None:
+    def leaves(value: Any, path: str = "") -> dict[str, set[str]]:
+        if isinstance(value, dict):
+            return {k: v for key, inner in value.items() for k, v in leaves(inner, f"{path}.{key}").items()}
+        import string
+
+        return {path: {name for _, name, _, _ in string.Formatter().parse(value) if name}}
+
+    assert leaves(catalogue("en")) == leaves(catalogue("zh"))
+
+
+def test_every_threshold_of_the_default_plan_has_words_in_both_languages() -> None:
+    plan = parse_plan({}).data
+    paths = [path for name in ("g1", "g2", "g3", "g4", "validity") for path, _ in _leaves(name, plan[name])]
+    assert paths
+    for tag in ("en", "zh"):
+        assert [p for p in paths if p not in catalogue(tag)["thresholds"]] == []
+
+
+def test_thresholds_are_printed_as_sealed_with_their_tiers() -> None:
+    rows = {row["source"]: row for row in threshold_rows(samples.plan().data, "G3", Words("en"))}
+    assert rows["g3.ttft_p50_drop_min"]["limit"] == "25 %"
+    assert rows["g3.ttft_p50_drop_min"]["scope"] == "8, 16, 32"
+    assert rows["g3.throughput_gain_band"]["limit"] == "+29 % .. +40 % (above the band: audit)"
+    assert rows["g3.guards.ttft_p99_ratio_max"]["limit"] == "1.05"
+    assert rows["validity.calibration_error_max"]["limit"] == "1 %"
+    assert rows["g3.sla.ttft_p50"]["limit"] == "not agreed"
+
+
+@pytest.mark.parametrize("gate", GATES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_dataset_is_plain_json_and_the_same_twice(gate: str, language: str) -> None:
+    facts = samples.facts(gate)
+    data = build(facts, language)
+    assert canonical_bytes(json.loads(json.dumps(data))) == canonical_bytes(build(facts, language))
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_both_editions_show_the_same_numbers_and_hashes(gate: str) -> None:
+    zh, en = (build(samples.facts(gate), language) for language in LANGUAGES)
+    assert zh["basis"] == en["basis"]
+    assert zh["integrity"] == en["integrity"]
+    assert zh["document"]["number"] == en["document"]["number"] == f"ACC-DEMO-{gate}-R0"
+    assert [(c["id"], c["value"], c["limit"], c["verdict"]) for c in zh["checks"]] == [
+        (c["id"], c["value"], c["limit"], c["verdict"]) for c in en["checks"]
+    ]
+    assert [e["value"] for e in zh["exact"]] == [e["value"] for e in en["exact"]]
+
+
+def test_every_check_of_the_verdict_is_shown_with_the_exact_value_that_was_compared() -> None:
+    facts = samples.facts("G3")
+    data = build(facts, "en")
+    assert [c["id"] for c in data["checks"]] == [c["id"] for c in facts.document["checks"]]
+    exact = {row["id"]: row["value"] for row in data["exact"]}
+    assert exact["g3.ttft_p50_drop.c8"] == "0.259612345678901234567890123"
+
+
+def test_the_big_number_is_that_of_the_weakest_tier() -> None:
+    panels = build(samples.facts("G3"), "en")["headlines"]
+    assert [p["value"] for p in panels] == ["25.51 %", "+33.50 %"]
+    assert panels[0]["note"] == "weakest tier: c = 32"
+
+
+def test_page_one_data_tells_rehearsals_attempts_and_what_was_not_tested() -> None:
+    document = samples.document("G3", not_tested=[{"claim": "littles_law", "title": Text("Little's law", "利特尔法则").json(), "reason": None}])
+    data = build(samples.facts("G3", document=document), "en")
+    assert data["scope"]["tries"] == "Attempts: 1 of at most 2; counted: 1; rehearsals: 1; ended without a judgement: 0."
+    assert data["scope"]["not_tested"] == [{"what": "Little's law", "reason": "left out by agreement of both parties"}]
+    assert "as delivered" in data["scope"]["array_cache"]
+    assert [(a["kind"], a["verdict"]) for a in data["attempts"]] == [("rehearsal", "none"), ("formal", "pass")]
+
+
+def test_a_fail_of_a_stopping_gate_prints_stop_loss_and_the_objection_window() -> None:
+    document = samples.document("G3", "fail", checks=samples.g3_checks(Decimal("0.2499")))
+    data = build(samples.facts("G3", "fail", document=document), "zh-CN")
+    assert data["consequence"]["stop"] is True
+    said = "".join(data["consequence"]["sentences"])
+    assert "止损" in said
+    assert "5 日内可提出异议" in said
+    assert "2026-12-13 04:12:08 UTC" in said
+    assert data["key_checks"][0] == "g3.ttft_p50_drop.c8"
+    assert next(c for c in data["checks"] if c["id"] == "g3.ttft_p50_drop.c8")["value"] == "24.99 %"
+
+
+def test_a_fail_of_a_rectifying_gate_blocks_and_does_not_stop() -> None:
+    data = build(samples.facts("G1", "fail"), "en")
+    assert data["consequence"]["stop"] is False
+    assert data["consequence"]["sentences"][0].startswith("RECTIFY.")
+
+
+def test_a_rehearsal_is_not_judged_whatever_was_computed() -> None:
+    tries = samples.attempts("G3", "pass")
+    tries[-1]["rehearsal"] = True
+    data = build(samples.facts("G3", "pass", attempts=tries), "en")
+    assert data["verdict"]["word"] == "none"
+    assert data["headlines"] == []
+    assert data["document"]["state"] == "draft"
+    assert "rehearsal" in [m["kind"] for m in data["document"]["marks"]]
+
+
+@pytest.mark.parametrize("verdict", ["pass", "conditional", "fail", "inconclusive", "invalid"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_verdict_has_its_words_and_its_consequence(verdict: str, language: str) -> None:
+    data = build(samples.facts("G3", verdict), language)
+    assert data["verdict"]["word"] == verdict
+    assert data["verdict"]["text"] != verdict
+    assert data["consequence"]["sentences"]
+
+
+def test_one_hint_of_simulation_is_enough_for_the_mark() -> None:
+    real = samples.engagement() | {"targets": {"simulated": False, "hosts": {}}}
+    document = samples.document("G3", simulated=False)
+    manifest = samples.manifest("G3") | {"simulated": False}
+    facts = samples.facts("G3", document=document, engagement=real, manifest=manifest, plan=parse_plan({}).data)
+    assert build(facts, "en")["document"]["marks"] == []
+    assert build(replace(facts, manifest=manifest | {"simulated": True}), "en")["document"]["simulated"] is True
+
+
+def test_the_state_becomes_signed_only_when_both_parties_signed_off() -> None:
+    one = samples.approval("vendor", "sign_off", "sha256:x", "2026-12-09T01:00:00+00:00")
+    two = samples.approval("customer", "sign_off", "sha256:x", "2026-12-09T02:00:00+00:00")
+    no = samples.approval("customer", "sign_off", "sha256:x", "2026-12-09T02:00:00+00:00", decision="reject")
+    states = [build(samples.facts("G3", approvals=a), "en")["document"]["state"] for a in ([], [one], [one, no], [one, two])]
+    assert states == ["issued", "issued", "issued", "signed"]
+
+
+def test_the_revision_table_says_what_changed() -> None:
+    facts = samples.facts("G3")
+    assert facts.verdict is not None
+    earlier = (
+        {"revision": 0, "at": "2026-12-08T03:00:00+00:00", "verdict_hash": "sha256:old"},
+        {"revision": 1, "at": "2026-12-08T03:30:00+00:00", "verdict_hash": facts.verdict["hash"]},
+    )
+    rows = build(facts, "en", revision=2, revisions=earlier)["document"]["revisions"]
+    assert [(r["revision"], r["what"]) for r in rows] == [
+        ("R0", "first issue"),
+        ("R1", "judged again; the former judgement stays on record"),
+        ("R2", "approvals or later facts recorded"),
+    ]
+
+
+def test_a_breached_claim_stands_in_the_matrix_and_in_the_list_with_its_blame() -> None:
+    document = samples.document("G3", "invalid")
+    document["claims"].insert(0, samples.BROKEN_CLAIM.json())
+    data = build(samples.facts("G3", "invalid", document=document), "en")
+    row = next(r for r in data["claims"]["matrix"]["rows"] if r["claim"] == "page_cache_cold")
+    arms = [a["arm"] for a in data["claims"]["matrix"]["arms"]]
+    assert row["cells"][arms.index("candidate")] == {"status": "breached", "text": "breached", "holds": 6, "of": 7}
+    broken = [c for c in data["claims"]["rows"] if c["status"] == "breached"]
+    assert [(c["attribution_text"], c["tier"], c["run"]) for c in broken] == [("rig", 8, "run-2")]
+
+
+def test_an_unpacking_form_is_printed_in_the_words_of_its_fields() -> None:
+    fields = [
+        {"name": "packaging", "label": Text("Packaging", "外包装").json(), "choices": [{"value": "intact", "label": Text("intact", "完好").json()}]},
+        {"name": "receiver_vendor", "label": Text("Received: vendor", "签收人（供方）").json()},
+        {"name": "serials_match", "label": Text("Serials match", "序列号一致").json()},
+    ]
+    form = {"packaging": "intact", "receiver_vendor": {"name": "李伟", "user_id": "u1"}, "serials_match": True}
+    title = Text("Unpacking", "开箱检验").json()
+    data = build(
+        samples.facts("G1", forms=[{"title": title, "fields": fields, "form": form, "photos": [{"name": "a.jpg", "sha256": "0" * 64}]}]), "zh-CN"
+    )
+    assert [(r["field"], r["entry"]) for r in data["forms"][0]["rows"]] == [
+        ("外包装", "完好"),
+        ("签收人（供方）", "李伟"),
+        ("序列号一致", "是"),
+        ("a.jpg", "0" * 64),
+    ]
