@@ -24,6 +24,7 @@ from gates.plan import Plan, load_yaml, parse_plan
 ROLES = ROOT / "playbooks/roles"
 RACK_FILES = ROLES / "lab_rack/files/rack"
 DEMO = load_yaml((ROOT / "app/demo/engagement.yaml").read_text())
+Files = dict[str, bytes]
 HOSTS = {"engine": ["gpu01"], "storage": ["array01"]}
 GOOD_FORM = {
     "packaging": "intact",

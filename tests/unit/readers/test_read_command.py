@@ -1,0 +1,70 @@
+"""`quadgate read TOOL FILE`: exit 0 when complete, 3 when anything is missing or unparsed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from app.commands.read import register
+from tests.unit.rack.simulate import pack_files
+
+
+def run(*words: str):
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    return CliRunner().invoke(app, ["read", *words])
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the SMART log of a drive of the rack."""
+    path = tmp_path_factory.mktemp("read") / "nvme0.json"
+    path.write_bytes(pack_files("array01", ["storage"], "survey")["nvme-smart-log.nvme0.out"])
+    return path
+
+
+def test_a_complete_file_is_shown_with_exact_values_and_exit_0(log):
+    done = run("nvme-smart-log", str(log), "--json")
+    assert done.exit_code == 0
+    document = json.loads(done.stdout)
+    assert document["problems"] == []
+    assert {"quantity": "health.temperature", "value": "308", "unit": "K", "labels": {}} in document["observations"]
+
+
+def test_an_incomplete_file_ends_with_3_and_names_its_problems(log, tmp_path):
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(log.read_bytes()[:100])
+    done = run("nvme-smart-log", str(cut), "--json")
+    assert done.exit_code == 3
+    assert [p["code"] for p in json.loads(done.stdout)["problems"]] == ["not_json"]
+
+
+def test_the_problems_can_be_read_in_chinese(tmp_path):
+    (tmp_path / "empty").write_bytes(b"")
+    done = run("fio", str(tmp_path / "empty"), "--lang", "zh-CN")
+    assert done.exit_code == 3
+    assert "文件为空" in done.stderr
+
+
+def test_a_file_that_is_not_there_is_not_a_complete_one(tmp_path):
+    done = run("fio", str(tmp_path / "gone"), "--json")
+    assert done.exit_code == 3
+    assert "cannot be read" in json.loads(done.stdout)["problems"][0]["message"]
+
+
+@pytest.mark.parametrize("words", [("no-such-tool", "x"), ("fio",), ()])
+def test_a_usage_error_is_neither_0_nor_3(words):
+    assert run(*words).exit_code not in (0, 1, 3, 4)
+
+
+def test_the_list_names_every_reader_with_what_it_reads():
+    done = run("--list", "--json")
+    assert done.exit_code == 0
+    tools = {row["tool"]: row["reads"] for row in json.loads(done.stdout)}
+    assert {"fio", "nvme-smart-log", "nvme-list", "smartctl", "perftest", "amd-smi-static"} <= set(tools)
+    assert all(reads["en"] and reads["zh-CN"] for reads in tools.values())
