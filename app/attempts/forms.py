@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -16,6 +17,17 @@ LARGEST_FILE = 20 * 1024 * 1024
 MOST_FILES = 40
 LONGEST_TEXT, LONGEST_LINE = 4000, 200
 _SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpg"), (b"%PDF-", "pdf"))
+
+
+def fields_of(params: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the fields of a manual step as every face shows them: {name, type, title, required, choices, ...}.
+
+    A gate declares them as `params.fields` (with `form` as the form's name), or as `params.form` itself.
+    """
+    declared = params.get("fields")
+    if not isinstance(declared, list):
+        declared = params.get("form") if isinstance(params.get("form"), list) else []
+    return [{"title": field.get("label") or field["name"], "required": True, **field} for field in declared or []]
 
 
 def read_form(fields: Sequence[Mapping[str, Any]], form: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,7 +131,7 @@ def _same_persons(fields: Sequence[Mapping[str, Any]], entries: Mapping[str, Any
     seen: set[str] = set()
     found = []
     for field in (f for f in fields if f["type"] == "person" and f["name"] in entries):
-        person = "".join(str(entries[field["name"]]).split()).casefold()
+        person = "".join(unicodedata.normalize("NFKC", str(entries[field["name"]])).split()).casefold()
         if person in seen:
             found.append(_wrong(field, N_("{title} must be another person than the one named before.")))
         seen.add(person)

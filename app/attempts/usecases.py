@@ -153,7 +153,7 @@ def submit_form(s: Session, *, step_id: str, form: dict[str, Any], photos: list[
     if attempt.cancel_requested_at is not None:
         raise Refused("being_canceled", N_("The attempt is being canceled; the form was not taken."))
     params = step.spec.get("params") or {}
-    entries = forms.read_form(params.get("form") or [], form)
+    entries = forms.read_form(forms.fields_of(params), form)
     least = int(params.get("photos_min") or 0)
     if not least <= len(photos) <= forms.MOST_FILES:
         field = FieldProblem("/photos", N_("From {least} to {most} photos are needed, {count} came."), _counts(least, len(photos)))

@@ -11,11 +11,13 @@ from app.accounts.actor import Actor, require
 from app.accounts.repository import user
 from app.accounts.roles import Permission
 from app.attempts import access, repository
+from app.attempts.forms import fields_of
 from app.attempts.models import Attempt, Sample, Step, StepEvent, VerdictRevision
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
 from app.kit.clock import stamp
 from app.reports.models import Report
+from gates.model import StepKind
 from gates.pipeline import may_retry
 from gates.transitions import RunStatus
 
@@ -136,12 +138,18 @@ def _step(step: Step) -> dict[str, Any]:
         "status": step.status,
         "try_no": step.try_no,
         "problem": step.problem,
-        "params": step.spec.get("params") or {},
+        "params": _params(step),
         "started_at": stamp(step.started_at),
         "finished_at": stamp(step.finished_at),
         "expected_end_at": stamp(step.expected_end_at),
         "last_seen_at": stamp(step.last_seen_at),
     }
+
+
+def _params(step: Step) -> dict[str, Any]:
+    """Return a step's parameters; the form of a manual step is the list of its fields, whatever way the gate declared it."""
+    params = step.spec.get("params") or {}
+    return {**params, "form": fields_of(params)} if step.kind == StepKind.MANUAL else params
 
 
 def _may(s: Session, attempt: Attempt, engagement: Engagement, steps: list[Step], actor: Actor) -> dict[str, bool]:

@@ -1,0 +1,164 @@
+"""Engagement files, who sees which engagement, and the dataset of the pages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from app.audit.chain import verify
+from app.engagements.file import read_file
+from app.engagements.models import Engagement
+from app.engagements.usecases import board, create_engagement, overview
+from app.kit.db import read_session, write_session
+from app.kit.errors import BadInput, Forbidden, NotFound
+from gates.plan import parse_plan
+from tests.people import Cast
+from tests.scenes import DEMO, engage, run
+
+CHANGES = {
+    "unknown key": ("order:", "colour: blue\norder:", "/colour", "unknown"),
+    "unknown key deep down": ("  quantity: 1\n", "  quantity: 1\n  qty: 2\n", "/order/qty", "unknown"),
+    "wrong type": ("quantity: 4", "quantity: four", "/order/lines/1/quantity", "whole number"),
+    "wrong unit": ('"7.68 TB"', '"7.68 GHz"', "/order/lines/1/capacity", "unit"),
+    "unit of another kind": ('"100 Gbit/s"', '"100 GB"', "/order/lines/2/speed", "unit of bytes"),
+    "serial twice": ("QF26K0A00102", "QF26K0A00101", "/packing_list/2/serial", "already"),
+    "host without a group": ("groups: [storage]", "groups: []", "/targets/hosts/array01/groups", "no group"),
+    "no load generator": ("[engine, loadgen]", "[engine]", "/targets/hosts", "loadgen"),
+    "ssh without an address": ("[storage], connection: local", "[storage], connection: ssh", "/targets/hosts/array01/address", "address"),
+    "unknown host": ("host: array01}", "host: array09}", "/packing_list/0/host", "array09"),
+    "password in clear": ("  rack: lab", "  rack: lab\n  array: {ssh_password: hunter22}", "/targets/array/ssh_password", "credential"),
+    "password in an address": ("  rack: lab", "  rack: lab\n  array: {url: 'https://admin:hunter22@array01'}", "/targets/array/url", "credential"),
+    "nobody to approve": ("title: 交付负责人, roles: [approver]", "title: 交付负责人, roles: [viewer]", "/engagement/people/vendor", "approver"),
+    "an administrator by file": ("roles: [approver]", "roles: [admin]", "/engagement/people/vendor/1/roles/0", "admin"),
+    "login twice": ("login: zhao.lei", "login: LI.WEI", "/engagement/people/customer/1/login", "already"),
+    "plan field": ("plan:\n", "plan:\n  g3: {agreement_max: 7}\n", "/plan/g3/agreement_max", "7"),
+    "simulated here, real there": ("rig: {simulated: true", "rig: {simulated: false", "/plan/rig/time_scale", "1"),
+    "targets real, plan simulated": ("  simulated: true\n", "  simulated: false\n", "/plan/rig/simulated", "targets.simulated"),
+    "a key twice": ("order:\n", "order: {}\norder:\n", "", "twice"),
+    "no YAML": ("engagement:\n", "engagement: [\n", "", "line"),
+    "code with spaces": ("code: DEMO", "code: my demo", "/engagement/code", "capital letters"),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_wrong_file_is_refused_with_a_sentence_in_both_languages_that_names_the_field(case: str) -> None:
+    old, new, pointer, word = CHANGES[case]
+    assert old in DEMO
+    with pytest.raises(BadInput) as caught:
+        read_file(DEMO.replace(old, new, 1))
+    found = next((e for e in caught.value.errors if e.pointer == pointer), None)
+    assert found, [e.pointer for e in caught.value.errors]
+    assert word in found.text("en")
+    assert found.text("zh_CN") != found.text("en")
+    said = str(caught.value) + "".join(e.text("zh_CN") for e in caught.value.errors)
+    assert "hunter22" not in said
+
+
+def test_nothing_is_kept_of_a_wrong_file(cast: Cast) -> None:
+    with write_session() as s, pytest.raises(BadInput):
+        create_engagement(s, text=DEMO.replace("quantity: 4", "quantity: four"), actor=cast.li_wei)
+    with read_session() as s:
+        assert board(s, actor=cast.li_wei) == []
+
+
+def test_rates_and_counts_of_tokens_are_no_secrets_and_stay_numbers() -> None:
+    assert "kv_bytes_per_token" in DEMO
+    assert read_file(DEMO).targets["engine"]["physics"] == yaml.safe_load(DEMO)["targets"]["engine"]["physics"]
+
+
+def test_a_small_file_that_unfolds_without_end_is_refused() -> None:
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
+    with pytest.raises(BadInput) as caught:
+        read_file(bomb)
+    assert caught.value.code == "file_too_large"
+
+
+def test_a_code_is_used_once(cast: Cast) -> None:
+    with write_session() as s:
+        engage(s, cast, sealed=False)
+    with write_session() as s, pytest.raises(BadInput) as caught:
+        engage(s, cast, sealed=False)
+    assert caught.value.errors[0].pointer == "/engagement/code"
+
+
+def test_the_plan_of_the_file_is_what_plan_check_shows(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast, sealed=False)
+        view = overview(s, engagement_id=engagement.id, actor=cast.viewer)
+    expected = parse_plan(
+        {"platform": {"accelerator": "MI308X", "framework": "lab-engine", "model": "lab-480b"}, "rig": {"simulated": True, "time_scale": "2880"}}
+    )
+    assert view["plan"]["hash"] == expected.hash
+    assert view["plan"]["data"] == expected.data
+    assert view["plan"]["sealed_at"] is None
+
+
+def test_a_customer_sees_the_engagements_that_name_them_and_no_others_and_ids_tell_nothing(cast: Cast) -> None:
+    stranger = replace(cast.zhao_lei, login="another.customer", user_id="x")
+    with write_session() as s:
+        engagement = engage(s, cast)
+    with read_session() as s:
+        for actor in (cast.li_wei, cast.wang_fang, cast.zhao_lei, cast.admin, cast.viewer):
+            assert [e["code"] for e in board(s, actor=actor)] == ["DEMO"]
+        assert board(s, actor=stranger) == []
+        answers = set()
+        for engagement_id in (engagement.id, "no-such-id"):
+            with pytest.raises(NotFound) as caught:
+                overview(s, engagement_id=engagement_id, actor=stranger)
+            answers.add((caught.value.code, caught.value.text("en").replace(engagement_id, "ID")))
+    assert len(answers) == 1
+
+
+def test_a_viewer_and_an_approver_cannot_create_one(cast: Cast) -> None:
+    for actor in (cast.viewer, cast.chen_jing):
+        with write_session() as s, pytest.raises(Forbidden):
+            create_engagement(s, text=DEMO, actor=actor)
+
+
+def test_the_board_shows_four_gates_and_the_one_next_action_for_each_person(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        mine, theirs = board(s, actor=cast.li_wei)[0], board(s, actor=cast.wang_fang)[0]
+    assert [(g["gate"], g["state"], g["attempts_left"]) for g in mine["gates"]] == [
+        ("G1", "ready", 3),
+        ("G2", "locked", 3),
+        ("G3", "locked", 2),
+        ("G4", "locked", 2),
+    ]
+    assert mine["gates"][1]["blocked_by"]["code"] == "earlier_gate_open"
+    assert (mine["next"]["kind"], mine["next"]["gate"], mine["next"]["enabled"], mine["next"]["why_not"]) == ("start", "G1", True, None)
+    assert theirs["next"]["enabled"] is False
+    assert theirs["next"]["why_not"]["zh-CN"]
+    with write_session() as s:
+        run(s, cast, s.get(Engagement, engagement.id), "G1", "fail")
+        item = board(s, actor=cast.li_wei)[0]
+    assert (item["gates"][0]["state"], item["gates"][0]["verdict"], item["gates"][0]["attempts_left"]) == ("rectify", "fail", 2)
+    assert item["gates"][1]["blocked_by"]["code"] == "rectify_first"
+
+
+def test_the_overview_is_plain_json_and_every_change_stands_in_the_audit_chain(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        run(s, cast, engagement, "G1")
+        view = overview(s, engagement_id=engagement.id, actor=cast.wang_fang)
+        check = verify(s)
+    assert json.loads(json.dumps(view)) == view
+    assert check.ok
+    assert check.rows >= 8
+    assert view["calendar"]["weeks"] == 10
+    assert view["attempts"][0]["report_ids"]["zh-CN"]
+
+
+def test_the_calendar_has_dates_when_the_plan_names_a_start(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast, DEMO.replace("plan:\n", 'plan:\n  calendar: {start: "2026-12-01"}\n'), sealed=False)
+        dates = overview(s, engagement_id=engagement.id, actor=cast.li_wei)["calendar"]["gates"]
+    assert [(d["from"], d["to"]) for d in dates] == [
+        ("2026-12-01", "2026-12-14"),
+        ("2026-12-15", "2026-12-28"),
+        ("2026-12-29", "2027-01-25"),
+        ("2027-01-26", "2027-02-08"),
+    ]

@@ -1,0 +1,105 @@
+"""Short ways to a state that a test starts from. Everything goes through the use cases, except what the engine would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.accounts.actor import SYSTEM, Actor
+from app.approvals.usecases import approve, pending
+from app.attempts import repository
+from app.attempts.conclude import conclude
+from app.attempts.models import Attempt, VerdictRevision
+from app.attempts.usecases import start_attempt
+from app.engagements.models import Engagement
+from app.engagements.usecases import create_engagement
+from app.evidence import store
+from app.evidence.usecases import register
+from app.kit.clock import now
+from app.kit.db import new_id
+from app.reports.models import Report
+from gates.canonical import sha256_of
+from tests.people import Cast
+
+DEMO = (Path(__file__).parent.parent / "app" / "demo" / "engagement.yaml").read_text(encoding="utf-8")
+
+
+def engage(s: Session, cast: Cast, text: str = DEMO, *, sealed: bool = True) -> Engagement:
+    """Create the demo's engagement; by default both parties seal its plan."""
+    engagement = create_engagement(s, text=text, actor=cast.li_wei)
+    if sealed:
+        decide(s, "plan", cast.chen_jing, cast.wang_fang)
+    return engagement
+
+
+def decide(s: Session, kind: str, *actors: Actor, decision: str = "approve", object_id: str = "", **more: Any) -> None:
+    """Let people decide on what waits for them of one kind."""
+    for actor in actors:
+        item = next(i for i in pending(s, actor=actor) if i["object_kind"] == kind and object_id in ("", i["object_id"]))
+        approve(
+            s,
+            object_kind=kind,
+            object_id=item["object_id"],
+            object_hash=item["object_hash"],
+            decision=decision,
+            comment="我们看过了 / seen",
+            actor=actor,
+            **more,
+        )
+
+
+def document(attempt: Attempt, verdict: str, **more: Any) -> dict[str, Any]:
+    """Return a small verdict.json, as a judge would write it."""
+    return {
+        "schema": 1,
+        "gate": attempt.gate,
+        "verdict": verdict,
+        "because": [],
+        "judge_version": "test",
+        "rules_hash": "sha256:" + "1" * 64,
+        "plan_hash": attempt.plan_hash,
+        "checks": [],
+        "claims": [],
+        "facts": {},
+        **more,
+    }
+
+
+def finish(s: Session, attempt: Attempt, verdict: str | None = "pass", status: str = "finished", **more: Any) -> Attempt:
+    """Do what the engine does at the end of an attempt: steps done, verdict kept and concluded, report printed, status set."""
+    attempt.status, attempt.finished_at, attempt.next_due_at = status, now(), None
+    for step in repository.steps_of(s, attempt.id):
+        step.status = "done"
+    if verdict is not None:
+        told = document(attempt, verdict, **more)
+        manifest = store.put_bytes(f"manifest of {attempt.id}".encode())
+        revision = VerdictRevision(id=new_id(), attempt_id=attempt.id, revision=1, verdict=verdict, document=told, hash=sha256_of(told), at=now())
+        revision.judge_version, revision.rules_hash, revision.plan_hash = "test", told["rules_hash"], attempt.plan_hash
+        revision.manifest_hash = "sha256:" + manifest.sha256
+        s.add(revision)
+        report = Report(
+            id=new_id(), attempt_id=attempt.id, language="zh-CN", revision=0, number=f"ACC-{attempt.gate}", sha256="0" * 64, size=1, at=now()
+        )
+        report.manifest_hash, report.verdict_hash = revision.manifest_hash, revision.hash
+        s.add(report)
+        s.flush()
+        conclude(s, attempt, told)
+    s.flush()
+    return attempt
+
+
+def run(s: Session, cast: Cast, engagement: Engagement, gate: str, verdict: str | None = "pass", *, sign: bool = True, **more: Any) -> Attempt:
+    """Start an attempt and end it with a verdict; sign it off where a pass needs it."""
+    attempt = finish(s, start_attempt(s, engagement_id=engagement.id, gate=gate, actor=cast.li_wei), verdict, **more)
+    if sign and verdict == "pass" and gate in ("G3", "G4"):
+        decide(s, "sign_off", cast.chen_jing, cast.wang_fang, object_id=attempt.id)
+    return attempt
+
+
+def bring(s: Session, attempt: Attempt, path: str, data: bytes) -> None:
+    """Register one evidence file, as the engine does."""
+    register(
+        s, attempt_id=attempt.id, step_id=None, path=path, stored=store.put_bytes(data), host="gpu01", tool="probe", tool_version="1", actor=SYSTEM
+    )
