@@ -39,7 +39,8 @@ def main(run_dir: Path, lock_fd: int) -> None:
     redactor = Redactor(job["secrets"])
     capture = Capture(run_dir / "events.jsonl", redactor)
     problem: str | None = None
-    status, rc, stats = "failed", None, {}
+    status, rc = "failed", None
+    stats: dict[str, Any] = {}
     try:
         durable.reserve(run_dir / "result.json")
         status, rc, stats = _play(run_dir, job, capture)

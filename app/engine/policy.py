@@ -18,7 +18,7 @@ STOP_TIMEOUT_S = 120
 
 def back_off_s(misses: int) -> float:
     """Return the seconds until the next poll after so many polls without an answer (1, 2, ...): 10 s doubling up to 5 min."""
-    return min(LOST_CONTACT_MAX_S, LOST_CONTACT_FIRST_S * 2 ** min(max(misses - 1, 0), 10))
+    return min(LOST_CONTACT_MAX_S, LOST_CONTACT_FIRST_S * 2.0 ** min(max(misses - 1, 0), 10))
 
 
 def soak_poll_s(expected_s: float) -> float:

@@ -15,7 +15,8 @@ def internal(ctx: Ctx, error: Exception) -> Trouble:
     """Say that we failed, not the target; the trace stands in the worker's log under the attempt's id."""
     return _trouble(
         "internal",
-        "Quadgate itself failed in the step {step} ({kind}). The worker's log names the place under the attempt {attempt}. Nothing is lost: retry the attempt, and report this if it happens again.",
+        "Quadgate itself failed in the step {step} ({kind}). The worker's log names the place under the attempt {attempt}. "
+        "Nothing is lost: retry the attempt, and report this if it happens again.",
         "Quadgate 在步骤「{step}」中发生内部错误（{kind}）。详情见工作进程日志中试验 {attempt} 的记录。数据未丢失：请重试；若再次出现请上报。",
         step=Text.parse(ctx.step.title) if ctx.step else Text("-", "-"),
         kind=type(error).__name__,
@@ -27,8 +28,10 @@ def unreachable(host: str, address: str, message: str) -> Trouble:
     """Say that a host did not answer."""
     return _trouble(
         "unreachable",
-        "The host {host} ({address}) cannot be reached: {message}. Check that it is switched on, that its address, port, user and host key in the engagement are right, and that this machine may log in; then retry.",
-        "无法连接主机 {host}（{address}）：{message}。请检查该机是否开机，项目中的地址、端口、用户、主机公钥是否正确，以及本机是否有登录权限，然后重试。",
+        "The host {host} ({address}) cannot be reached: {message}. Check that it is switched on, that its address, port, user "
+        "and host key in the engagement are right, and that this machine may log in; then retry.",
+        "无法连接主机 {host}（{address}）：{message}。请检查该机是否开机，项目中的地址、端口、用户、主机公钥是否正确，"
+        "以及本机是否有登录权限，然后重试。",
         host=host,
         address=address or "-",
         message=_end(message),
@@ -39,7 +42,8 @@ def task_failed(host: str, task: str, message: str, playbook: str) -> Trouble:
     """Say which task failed on which host."""
     return _trouble(
         "task_failed",
-        "The playbook {playbook} failed on {host} in the task “{task}”: {message}. The attempt's events show the whole output. Put it right, then retry.",
+        "The playbook {playbook} failed on {host} in the task “{task}”: {message}. The attempt's events show the whole output. "
+        "Put it right, then retry.",
         "剧本 {playbook} 在主机 {host} 的任务「{task}」失败：{message}。完整输出见该试验的事件。请排除后重试。",
         playbook=playbook,
         host=host or "-",
@@ -85,7 +89,8 @@ def timed_out(step: Text, seconds: int) -> Trouble:
     """Say that a playbook took too long and was ended."""
     return _trouble(
         "timed_out",
-        "The step {step} did not end within its {seconds} s; its processes here were ended. What it started on the targets may still be running there. Look at the last task in its events, then retry or cancel.",
+        "The step {step} did not end within its {seconds} s; its processes here were ended. What it started on the targets may "
+        "still be running there. Look at the last task in its events, then retry or cancel.",
         "步骤「{step}」未在 {seconds} 秒内结束，本机相关进程已终止；目标主机上已启动的操作可能仍在运行。请查看事件中的最后一个任务，然后重试或取消。",
         step=step,
         seconds=seconds,
@@ -96,7 +101,8 @@ def events_lost(stored: int, counted: int) -> Trouble:
     """Say that the record of a run is not complete."""
     return _trouble(
         "events_incomplete",
-        "Ansible reported {counted} events of this run and {stored} could be stored, so its record is not complete. The usual cause is a full disk below the state directory; make room, then retry.",
+        "Ansible reported {counted} events of this run and {stored} could be stored, so its record is not complete. The usual "
+        "cause is a full disk below the state directory; make room, then retry.",
         "本次运行 Ansible 报告 {counted} 个事件，仅存储 {stored} 个，记录不完整。常见原因是状态目录所在磁盘已满；请清理空间后重试。",
         stored=stored,
         counted=counted,
@@ -107,7 +113,8 @@ def lost_too_often(step: Text, tries: int) -> Trouble:
     """Say that host processes of a step vanished and a person is asked."""
     return _trouble(
         "run_lost",
-        "The process that ran the step {step} vanished without a result ({tries} times); its left-overs were ended. Somebody or something kills it: look for the out-of-memory killer and for restarts of this machine, then retry.",
+        "The process that ran the step {step} vanished without a result ({tries} times); its left-overs were ended. Somebody or "
+        "something kills it: look for the out-of-memory killer and for restarts of this machine, then retry.",
         "执行步骤「{step}」的进程无结果消失（{tries} 次），残留进程已清理。请检查本机是否内存不足或曾重启，然后重试。",
         step=step,
         tries=tries,
@@ -118,7 +125,8 @@ def not_repeatable(step: Text) -> Trouble:
     """Say that a run was lost in a step that must not be repeated without a person's look at the target."""
     return _trouble(
         "run_lost_once",
-        "The process that ran the step {step} vanished without a result, and the step is not declared repeatable. Look at the targets: retry only when what it had begun is undone.",
+        "The process that ran the step {step} vanished without a result, and the step is not declared repeatable. Look at the "
+        "targets: retry only when what it had begun is undone.",
         "执行步骤「{step}」的进程无结果消失，且该步骤未声明可重复。请检查目标主机，确认其已开始的操作已撤销后再重试。",
         step=step,
     )
@@ -164,7 +172,8 @@ def job_absent(hosts: list[str], job: str) -> Trouble:
     """Say that a job that was started is not on its target any more."""
     return _trouble(
         "job_absent",
-        "The job {job} is not on {hosts} any more: its directory is gone, and with it the journal that was not fetched yet. Find out who removed it; the attempt cannot be completed, a retry starts this step from the beginning.",
+        "The job {job} is not on {hosts} any more: its directory is gone, and with it the journal that was not fetched yet. Find "
+        "out who removed it; the attempt cannot be completed, a retry starts this step from the beginning.",
         "主机 {hosts} 上已不存在作业 {job}：其目录及尚未取回的日志均已丢失。请查明原因；本次试验无法继续完成，重试将从头执行该步骤。",
         hosts=", ".join(hosts),
         job=job,
@@ -175,7 +184,8 @@ def job_overdue(step: Text, seconds: int) -> Trouble:
     """Say that a job runs far beyond its time."""
     return _trouble(
         "job_overdue",
-        "The job of the step {step} is still running {seconds} s after it should have ended. Cancel the attempt to stop it on the target, or retry to go on waiting.",
+        "The job of the step {step} is still running {seconds} s after it should have ended. Cancel the attempt to stop it on "
+        "the target, or retry to go on waiting.",
         "步骤「{step}」的作业在应结束后 {seconds} 秒仍在运行。可取消试验以在目标主机上停止它，或重试以继续等待。",
         step=step,
         seconds=seconds,

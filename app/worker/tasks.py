@@ -8,25 +8,25 @@ from app.engine.tick import tick as tick_once
 from app.worker.app import app
 
 
-@app.task(name="advance")
+@app.task(name="advance")  # type: ignore[untyped-decorator]
 def advance(attempt_id: str, generation: int | None) -> None:
     """Move an attempt, if it is still at that generation."""
     advance_attempt(attempt_id, generation)
 
 
-@app.task(name="tick")
+@app.task(name="tick")  # type: ignore[untyped-decorator]
 def tick() -> None:
     """Hint all that is due."""
     tick_once()
 
 
-@app.task(name="canary")
+@app.task(name="canary")  # type: ignore[untyped-decorator]
 def canary() -> None:
     """Come back: the proof that work gets done."""
     nodes.canary_returned()
 
 
-@app.task(name="heartbeat")
+@app.task(name="heartbeat")  # type: ignore[untyped-decorator]
 def heartbeat(node: str) -> None:
     """Show that this node's own queue is worked on."""
     nodes.beat(node)

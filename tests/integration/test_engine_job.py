@@ -62,7 +62,9 @@ def test_a_measured_run_takes_one_playbook_to_start_and_one_to_collect_and_none_
     assert attempt.counted_at is not None
     assert step.expected_end_at is not None
     with read_session() as s:
-        assert sorted(s.scalars(select(EvidenceFile.path))) == [f"evidence/run-1/gpu01/{name}" for name in ("exit.json", "pack.json", "records.jsonl")]
+        assert sorted(s.scalars(select(EvidenceFile.path))) == [
+            f"evidence/run-1/gpu01/{name}" for name in ("exit.json", "pack.json", "records.jsonl")
+        ]
         lock = s.scalars(select(HostLock)).one()
         assert (lock.attempt_id, lock.fence, attempt.fence) == (None, 1, 1)
 
@@ -147,7 +149,8 @@ def test_a_cancel_says_what_it_could_not_stop(state: Path) -> None:
         s.merge(attempt_of(attempt_id)).cancel_requested_at = now()
     attempt = drive(attempt_id, until=ended)
     assert (attempt.status, attempt.problem["code"]) == ("canceled", "not_stopped")
-    assert "gpu01" in attempt.problem["en"] and "127.0.0.1:9" in attempt.problem["zh-CN"]
+    assert "gpu01" in attempt.problem["en"]
+    assert "127.0.0.1:9" in attempt.problem["zh-CN"]
 
 
 def test_two_attempts_never_change_one_target_at_once(state: Path) -> None:

@@ -13,7 +13,6 @@ from app.evidence import usecases
 
 def move(ctx: Ctx) -> Outcome:
     """Judge, then conclude in the same transaction as the step's end: a verdict without its consequence cannot exist."""
-
     if ctx.attempt.rehearsal:  # practice is never judged
         return done()
 
