@@ -99,7 +99,7 @@ def _line(raw: Any, number: int, problems: list[Text]) -> Line | None:
     firmware = raw.get("firmware") or []
     allowed = tuple(str(f).strip() for f in ([firmware] if isinstance(firmware, str) else firmware))
     try:
-        capacity = parse_quantity(str(raw["capacity"]), "bytes").base if raw.get("capacity") else None
+        capacity = parse_quantity(str(raw["capacity"]), "bytes").base.normalize() if raw.get("capacity") else None
         speed = parse_quantity(str(raw["speed"]), "rate").base * 8 if raw.get("speed") else None
     except BadQuantity as error:
         problems.append(Text("order line {n}: {why}", "订单第 {n} 行：{why}").fill(n=number, why=error))

@@ -68,7 +68,7 @@ class HostPack:
         if not isinstance(claimed, Mapping) or claimed.get("host") != self.host:
             return Text("the pack of {host} does not name {host} as its host", "{host} 的证据包所记主机名不是 {host}").fill(host=self.host)
         if not self._commands:
-            return Text("the pack of {host} lists no command", "{host} 的证据包没有任何命令").fill(host=self.host)
+            return Text("the pack of {host} lists no commands, or one name twice", "{host} 的证据包没有命令，或命令名重复").fill(host=self.host)
         return None
 
     @cached_property
@@ -76,7 +76,8 @@ class HostPack:
         rows = self._document("commands.json")
         if not isinstance(rows, list):
             return {}
-        return {str(row["name"]): row for row in rows if isinstance(row, Mapping) and isinstance(row.get("name"), str)}
+        named = {str(row["name"]): row for row in rows if isinstance(row, Mapping) and isinstance(row.get("name"), str)}
+        return named if len(named) == len(rows) else {}  # a name that stands twice would let one output hide another
 
     def names(self, tool: str) -> list[str]:
         """Return the names of the commands that a reader is for."""

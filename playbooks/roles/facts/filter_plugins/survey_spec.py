@@ -28,7 +28,7 @@ kill "$load" 2>/dev/null
 wait "$load" 2>/dev/null
 exit 0
 """
-LOAD_S = 1800  # the longest that the load can last when nobody ends it
+LOAD_S = 3600  # the longest that the load can last when nobody ends it
 
 
 def survey_spec(seen: str, plan: str, host: str, groups: Sequence[str], path_prefix: Sequence[str], fio: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
-IDLE_AFTER_S = 1.0  # a link goes to its low speed that long after the last I/O
+IDLE_AFTER_S = 5.0  # a link goes to its low speed that long after the last I/O
 
 
 def root() -> str:
