@@ -19,6 +19,7 @@ class Sequence:
     def __init__(self, total: int, due: Callable[[int], bool], done: "asyncio.Future[None]") -> None:
         self.total = total
         self.emitted = 0
+        self.aborted = False
         self.done = done
         self._due = due
         self._told = 0
@@ -28,7 +29,7 @@ class Sequence:
         if self.emitted > self._told:
             self._told = self.emitted
             if not self._due(self.emitted):
-                self.total = self.emitted
+                self.total, self.aborted = self.emitted, True
         if self.emitted >= self.total and not self.done.done():
             self.done.set_result(None)
 

@@ -82,14 +82,14 @@ class Engine:
                 room -= 1 if self._hbm.put(key, prints[-1]) else 0
                 held.append(key)
             answer = self._answer(request, prints, local, loaded)
-            await self._decode(answer, begin, at)
+            heard = await self._decode(answer, begin, at)
             await storing
         finally:
             self._hbm.release(held, room)
             self.metrics.running -= 1
             self.metrics.kv_usage = self._hbm.usage
             self._wake_next()
-        self.metrics.success[answer.finish_reason] += 1
+        self.metrics.success[answer.finish_reason if heard else "abort"] += 1
         self.defects.request_served(bool(loaded.fingerprints))
         return answer
 
@@ -194,11 +194,14 @@ class Engine:
             tokens, reason = (tokens, reason) if end is None else (tokens[: end + 1], "stop")
         return Answer(tokens, reason, length - computed)
 
-    async def _decode(self, answer: Answer, begin: Callable[[Answer], Callable[[int], bool]], at: float) -> None:
+    async def _decode(self, answer: Answer, begin: Callable[[Answer], Callable[[int], bool]], at: float) -> bool:
+        """Hand out the tokens at their times; False when the client went away meanwhile."""
         receiver = begin(answer)
         if not answer.token_ids:
-            return
+            return True
         done: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()
-        self.decoder.join(Sequence(len(answer.token_ids), receiver, done), at)
+        sequence = Sequence(len(answer.token_ids), receiver, done)
+        self.decoder.join(sequence, at)
         await done
-        self.metrics.generation_tokens += len(answer.token_ids)
+        self.metrics.generation_tokens += sequence.emitted
+        return not sequence.aborted

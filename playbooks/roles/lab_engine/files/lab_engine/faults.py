@@ -9,6 +9,8 @@ from typing import List
 
 from .config import Config
 
+READ_AHEAD_S = 0.2  # between two sweeps
+
 
 def chosen(name: str, seed: int, key: str, share: float) -> bool:
     """Tell whether a defect hits this key: a share of all keys, the same ones at each start."""
@@ -55,7 +57,7 @@ class Defects:
         return False
 
     def start_read_ahead(self) -> None:
-        """Keep bringing a share of the tier's files into the page cache, from the start on and once a second."""
+        """Keep bringing a share of the tier's files into the page cache, from the start on."""
         if self._config.tier is None or self._faults.read_ahead_share <= 0:
             return
         threading.Thread(target=self._read_ahead, args=(self._config.tier.path,), daemon=True).start()
@@ -71,4 +73,4 @@ class Defects:
                         continue
                     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
                     os.close(descriptor)
-            pause.wait(1.0)
+            pause.wait(READ_AHEAD_S)

@@ -1,0 +1,131 @@
+"""The playbooks of a run on this machine: deploy, start, look, collect, stop, remove."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gates.steps import RUN_PACK
+from tests.integration.playbook_lab import ATTEMPT, PlaybookLab, playbook_lab
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[PlaybookLab]:
+    """One host on which everything is deployed."""
+    with playbook_lab() as made:
+        root = made.add("gpu01")
+        root.mkdir()
+        (root / "probe.pyz").write_bytes(made.probe.read_bytes())
+        done = made.play("deploy.yml", made.variables({"key": "deploy"}))
+        assert done.rc == 0, done.output
+        with tarfile.open(made.staging / "gpu01" / "pack.tar") as tar:
+            assert {"pack.json", "commands.json", "host.json", "calibration.json"} <= set(tar.getnames())
+        yield made
+
+
+def engine_pid(root: Path) -> int:
+    return int(json.loads((root / "engine" / "engine.pid").read_text())["pid"])
+
+
+def test_a_run_stores_cools_and_measures_and_its_pack_holds_all_evidence(lab: PlaybookLab) -> None:
+    variables, root, job = lab.variables(), Path(lab.hosts["gpu01"]["qg_root"]), f"{ATTEMPT}-run-1"
+    started = lab.play("job_start.yml", variables)
+    assert started.rc == 0, started.output
+    assert started.replies["gpu01"]["state"] == "started"
+    assert started.replies["gpu01"]["expected_s"] > 0
+    assert lab.wait(root, job)["outcome"] == "done"
+    phases = lab.phases(root, job)
+    assert list(phases) == ["store", "cool", "warmup", "canary", "measure"]
+    assert all(row["ok"] for row in phases.values()), phases
+
+    looked = lab.play("job_poll.yml", variables)
+    assert looked.replies["gpu01"]["state"] == "exited"
+    assert "chunks" not in looked.replies["gpu01"]
+    chunks = json.loads((lab.staging / "gpu01" / "chunks.json").read_text())
+    assert chunks["records.jsonl"]["data"].count("\n") == 7 + 1 + 2 + 6
+
+    collected = lab.play("job_collect.yml", variables)
+    assert (collected.replies["gpu01"]["state"], collected.replies["gpu01"]["packed"]) == ("exited", True)
+    with tarfile.open(lab.staging / "gpu01" / "pack.tar") as tar:
+        assert set(RUN_PACK) <= set(tar.getnames())
+        arm = json.load(tar.extractfile("arm.json"))  # type: ignore[arg-type]
+        records = [json.loads(line) for line in tar.extractfile("records.jsonl")]  # type: ignore[union-attr]
+    assert arm["mount_path"] == "nfs"
+    assert "baseline" not in json.dumps(arm)
+    measured = [record for record in records if record["phase"] == "measure"]
+    assert all(record["error"] is None and record["usage"]["cached_tokens"] == 8192 for record in measured)
+    assert all(record["server"]["recv_ns"] < record["server"]["first_ns"] for record in measured)
+
+    engine = engine_pid(root)
+    repeated = lab.play("job_start.yml", {**variables, "attempt": {**variables["attempt"], "fence": 4}})
+    assert repeated.replies["gpu01"]["state"] == "adopted"
+    assert repeated.changed["gpu01"] == 0
+    assert engine_pid(root) == engine
+
+    late = lab.play("job_start.yml", variables)
+    assert late.rc != 0
+    assert "fenc" in late.output
+
+
+def test_another_arm_runs_cold_on_another_engine_process_and_other_media_stay_untouched(lab: PlaybookLab) -> None:
+    root = Path(lab.hosts["gpu01"]["qg_root"])
+    before = sorted(path.name for path in (root / "kv" / "nfs" / ATTEMPT).iterdir())
+    variables = lab.variables({"key": "recompute", "arm": "recompute", "store": False, "canary": False, "repeat": 2}, attempt={"fence": 5})
+    started = lab.play("job_start.yml", variables)
+    assert started.rc == 0, started.output
+    lab.wait(root, f"{ATTEMPT}-recompute")
+    phases = lab.phases(root, f"{ATTEMPT}-recompute")
+    assert list(phases) == ["cool", "warmup", "measure", "repeat"]
+    assert all(row["ok"] for row in phases.values()), phases
+    assert sorted(path.name for path in (root / "kv" / "nfs" / ATTEMPT).iterdir()) == before
+    arm = json.loads((root / "jobs" / f"{ATTEMPT}-recompute" / "arm.json").read_text())
+    assert "mount_path" not in arm
+
+
+def test_stopping_ends_the_job_and_the_engine_and_says_so(lab: PlaybookLab) -> None:
+    root = Path(lab.hosts["gpu01"]["qg_root"])
+    variables = lab.variables({"key": "long", "store": False, "tiers": [{"tier": 2, "requests": 4000}]}, attempt={"fence": 6})
+    assert lab.play("job_start.yml", variables).replies["gpu01"]["state"] == "started"
+    collected = lab.play("job_collect.yml", variables)
+    assert (collected.replies["gpu01"]["state"], collected.replies["gpu01"]["packed"]) == ("running", False)
+    stopped = lab.play("stop.yml", variables)
+    assert stopped.rc == 0, stopped.output
+    reply = stopped.replies["gpu01"]
+    assert (reply["state"], reply["could_not_stop"]) == ("stopped", [])
+    assert [job["job"] for job in reply["jobs"]] == [f"{ATTEMPT}-long"]
+    assert json.loads((root / "jobs" / f"{ATTEMPT}-long" / "exit.json").read_text())["outcome"] == "stopped"
+    assert not (root / "engine" / "engine.pid").exists()
+
+
+def test_an_arm_that_is_not_described_is_refused_in_a_sentence(lab: PlaybookLab) -> None:
+    done = lab.play("job_start.yml", lab.variables({"key": "x", "arm": "other"}, attempt={"fence": 7}))
+    assert done.rc != 0
+    assert "describe no arm other" in done.output
+
+
+def test_a_dry_run_changes_nothing_and_finds_a_deployed_host_as_it_should_be(lab: PlaybookLab) -> None:
+    root = Path(lab.hosts["gpu01"]["qg_root"])
+    before = sorted(str(path) for path in root.rglob("*"))
+    variables = lab.variables({"key": "dry"}, attempt={"fence": 8})
+    for playbook in ("deploy.yml", "job_start.yml", "job_collect.yml"):
+        done = lab.play(playbook, variables, "--check")
+        assert done.rc == 0, done.output
+        assert done.changed["gpu01"] == 0
+    assert sorted(str(path) for path in root.rglob("*")) == before
+
+
+def test_removal_leaves_no_file_can_be_repeated_and_refuses_a_root_that_is_not_ours(lab: PlaybookLab) -> None:
+    root = Path(lab.hosts["gpu01"]["qg_root"])
+    for changed in (1, 0):
+        done = lab.play("remove.yml", lab.variables())
+        assert done.rc == 0, done.output
+        assert done.changed["gpu01"] == changed
+        assert not root.exists()
+    lab.hosts["gpu01"]["qg_root"] = "/var/tmp"
+    refused = lab.play("remove.yml", lab.variables())
+    assert refused.rc != 0
+    assert "not removed" in refused.output
