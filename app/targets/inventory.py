@@ -76,10 +76,12 @@ def build(*, code: str, targets: dict[str, Any], state_dir: Path) -> Inventory:
             hostvars[name] = _local(host, state_dir / "lab" / code / name)
             addresses[name] = "local"
         else:
-            hostvars[name], pinned, hidden = _ssh(name, host)
+            hostvars[name], pinned = _ssh(name, host)
             keys += pinned
-            secrets += hidden
             addresses[name] = f"{hostvars[name]['ansible_host']}:{hostvars[name]['ansible_port']}"
+        passwords = _passwords(host)
+        hostvars[name].update(passwords)
+        secrets += passwords.values()
     return Inventory(groups, hostvars, "".join(f"{line}\n" for line in keys), tuple(secrets), addresses)
 
 
@@ -105,8 +107,14 @@ def _local(host: dict[str, Any], root: Path) -> dict[str, Any]:
     }
 
 
-def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Return the variables of a remote host, its pinned keys as known_hosts lines, and its secret values."""
+def _passwords(host: dict[str, Any]) -> dict[str, str]:
+    """Return the variables that hold secrets, read from the files that the engagement refers to."""
+    wanted = (("password_file", "ansible_password"), ("become_password_file", "ansible_become_password"))
+    return {variable: secret_of(host[reference]) for reference, variable in wanted if host.get(reference)}
+
+
+def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the variables of a remote host and its pinned keys as known_hosts lines."""
     address, port = str(host.get("address") or name), int(host.get("port") or 22)
     pinned = host.get("host_key") or []
     pinned = [pinned] if isinstance(pinned, str) else list(pinned)
@@ -136,11 +144,6 @@ def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], list[str], li
     }
     if host.get("user"):
         variables["ansible_user"] = host["user"]
-    secrets: list[str] = []
     if host.get("key_file"):
         variables["ansible_ssh_private_key_file"] = str(credential_path(host["key_file"]))
-    for field_name, variable in (("password_file", "ansible_password"), ("become_password_file", "ansible_become_password")):
-        if host.get(field_name):
-            variables[variable] = secret_of(host[field_name])
-            secrets.append(variables[variable])
-    return variables, [f"{where} {' '.join(str(key).split()[:2])}" for key in pinned], secrets
+    return variables, [f"{where} {' '.join(str(key).split()[:2])}" for key in pinned]

@@ -41,7 +41,13 @@ def start(folder: Path, seconds: str, lines: str) -> dict:
     clean = {k: v for k, v in os.environ.items() if not k.startswith("QUADGATE_")}
     subprocess.Popen(
         [sys.executable, __file__, "run", str(folder), seconds, lines, str(lock)],
-        env=clean, pass_fds=[lock], start_new_session=True, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=clean,
+        pass_fds=[lock],
+        start_new_session=True,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     return {**answer, "state": "started"}
 
