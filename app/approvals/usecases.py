@@ -150,7 +150,7 @@ def _find(s: Session, kind: str, object_id: str, actor: Actor) -> tuple[Engageme
     else:
         attempt = attempts.attempt(s, object_id)
         engagement_id = attempt.engagement_id if attempt else ""
-    engagement = repository.engagement(s, engagement_id)
+    engagement = repository.engagement(s, engagement_id, lock=True)
     visible = engagement if engagement and access.sees(actor, engagement) else None
     item = next((i for i in objects.items(s, visible) if (i.kind, i.id) == (kind, object_id)), None) if visible else None
     if visible is None or item is None:

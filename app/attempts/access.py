@@ -16,13 +16,13 @@ from gates.transitions import RunStatus
 SEALED_GATE = "G3"
 
 
-def find_attempt(s: Session, attempt_id: str, actor: Actor) -> tuple[Attempt, Engagement]:
-    """Return an attempt whose engagement the actor sees. Raises NotFound in both cases alike."""
+def find_attempt(s: Session, attempt_id: str, actor: Actor, *, lock: bool = False) -> tuple[Attempt, Engagement]:
+    """Return an attempt whose engagement the actor sees. Raises NotFound in both cases alike. `lock`: as `engagements.access.find`."""
     attempt = repository.attempt(s, attempt_id)
     if attempt is None:
         raise NotFound("no_such_attempt", N_("There is no attempt {id}."), id=attempt_id)
     try:
-        return attempt, find(s, attempt.engagement_id, actor)
+        return attempt, find(s, attempt.engagement_id, actor, lock=lock)
     except NotFound:
         raise NotFound("no_such_attempt", N_("There is no attempt {id}."), id=attempt_id) from None
 

@@ -20,14 +20,8 @@ _SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpg"), (b"%PDF-
 
 
 def fields_of(params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the fields of a manual step as every face shows them: {name, type, title, required, choices, ...}.
-
-    A gate declares them as `params.fields` (with `form` as the form's name), or as `params.form` itself.
-    """
-    declared = params.get("fields")
-    if not isinstance(declared, list):
-        declared = params.get("form") if isinstance(params.get("form"), list) else []
-    return [{"title": field.get("label") or field["name"], "required": True, **field} for field in declared or []]
+    """Return the fields of a manual step as every face shows them: {name, type, title, required, choices, ...}."""
+    return [{"title": field.get("label") or field["name"], "required": True, **field} for field in params.get("form") or []]
 
 
 def read_form(fields: Sequence[Mapping[str, Any]], form: Mapping[str, Any]) -> dict[str, Any]:

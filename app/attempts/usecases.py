@@ -55,7 +55,7 @@ def start_attempt(s: Session, *, engagement_id: str, gate: str, rehearsal: bool 
     Raises Refused with the rule's sentence when the pipeline does not allow it (gates.pipeline.may_start).
     """
     require(actor, Permission.START_ATTEMPT)
-    engagement = find(s, engagement_id, actor)
+    engagement = find(s, engagement_id, actor, lock=True)
     refusal = may_start(engagement_facts.gather(s, engagement), gate, rehearsal)
     if refusal:
         raise Refused(refusal.code, refusal.text)
@@ -123,7 +123,7 @@ def retry(s: Session, *, attempt_id: str, actor: Actor) -> Attempt:
     Raises Refused for anything but an error: a verdict is never retried.
     """
     require(actor, Permission.RETRY_ATTEMPT)
-    attempt, engagement = access.find_attempt(s, attempt_id, actor)
+    attempt, engagement = access.find_attempt(s, attempt_id, actor, lock=True)
     refusal = may_retry(engagement_facts.gather(s, engagement), attempt_id)
     if refusal:
         raise Refused(refusal.code, refusal.text)

@@ -147,7 +147,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def _params(step: Step) -> dict[str, Any]:
-    """Return a step's parameters; the form of a manual step is the list of its fields, whatever way the gate declared it."""
+    """Return a step's parameters; every field of a form gets its title."""
     params = step.spec.get("params") or {}
     return {**params, "form": fields_of(params)} if step.kind == StepKind.MANUAL else params
 

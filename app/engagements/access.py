@@ -28,9 +28,12 @@ def named(actor: Actor, engagement: Engagement) -> bool:
     return any(str(person["login"]).lower() == actor.login.lower() for person in people)
 
 
-def find(s: Session, engagement_id: str, actor: Actor) -> Engagement:
-    """Return an engagement that the actor sees. Raises NotFound in both cases alike, so that ids tell nothing."""
-    found = repository.engagement(s, engagement_id)
+def find(s: Session, engagement_id: str, actor: Actor, *, lock: bool = False) -> Engagement:
+    """Return an engagement that the actor sees. Raises NotFound in both cases alike, so that ids tell nothing.
+
+    `lock` is for use cases that first ask the rules and then write: two of them at the same moment must not both be allowed.
+    """
+    found = repository.engagement(s, engagement_id, lock=lock)
     if found is None or not sees(actor, found):
         raise NotFound("no_such_engagement", N_("There is no engagement {id}."), id=engagement_id)
     return found

@@ -8,9 +8,12 @@ from sqlalchemy.orm import Session
 from app.engagements.models import Engagement
 
 
-def engagement(s: Session, engagement_id: str) -> Engagement | None:
-    """Return an engagement by id."""
-    return s.get(Engagement, engagement_id)
+def engagement(s: Session, engagement_id: str, *, lock: bool = False) -> Engagement | None:
+    """Return an engagement by id; with `lock`, no other transaction decides about it until this one ends."""
+    if not lock:
+        return s.get(Engagement, engagement_id)
+    s.flush()
+    return s.get(Engagement, engagement_id, with_for_update=True, populate_existing=True)
 
 
 def by_code(s: Session, code: str) -> Engagement | None:

@@ -101,7 +101,8 @@ def judge_attempt(s: Session, *, attempt_id: str, actor: Actor) -> VerdictRevisi
     """Judge an attempt from plan and evidence alone, and keep the judgement as a new revision; none is ever replaced.
 
     The manifest goes into the store under its own hash, so that the bundle of this judgement can be made again at any time.
-    Raises Refused for a rehearsal, QuadgateError when stored evidence is no longer what the manifest says.
+    Raises Refused for a rehearsal, and for a person while the attempt is going on; QuadgateError when stored evidence is no longer
+    what the manifest says.
     """
     from gates.judge import judge
 
@@ -109,6 +110,8 @@ def judge_attempt(s: Session, *, attempt_id: str, actor: Actor) -> VerdictRevisi
     attempt, _ = find_attempt(s, attempt_id, actor)
     if attempt.rehearsal:
         raise Refused("rehearsal", N_("A rehearsal is never judged."))
+    if actor.via != "engine" and (not RunStatus(attempt.status).ended or figures_sealed(attempt)):
+        raise Refused("not_ended", N_("The attempt is still going on; it is judged by its own step, and may be judged again when it has ended."))
     known = store.put_bytes(canonical_bytes(inputs(s, attempt_id)))
     _enter(s, attempt, None, INPUTS, known, actor, tool="quadgate")
     made = _make_manifest(s, attempt_id)

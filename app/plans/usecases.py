@@ -63,7 +63,7 @@ def add_revision(s: Session, *, engagement_id: str, differences: Mapping[str, An
     Raises BadInput that names each field; Refused while an attempt goes on or when the engagement has ended.
     """
     require(actor, Permission.REVISE_PLAN)
-    engagement = find(s, engagement_id, actor)
+    engagement = find(s, engagement_id, actor, lock=True)
     facts = engagement_facts.gather(s, engagement)
     state, why = engagement_state(facts)
     if state not in (State.DRAFT, State.ACTIVE):

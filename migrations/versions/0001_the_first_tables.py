@@ -82,7 +82,7 @@ def upgrade() -> None:
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_idempotency_key")),
-        sa.UniqueConstraint("user_id", "key", name=op.f("uq_idempotency_key_user_id")),
+        sa.UniqueConstraint("user_id", "key", name=op.f("uq_idempotency_key_user_id_key")),
     )
     op.create_table(
         "node",
@@ -144,7 +144,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["engagement_id"], ["engagement.id"], name=op.f("fk_approval_engagement_id_engagement")),
         sa.ForeignKeyConstraint(["user_id"], ["user_account.id"], name=op.f("fk_approval_user_id_user_account")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_approval")),
-        sa.UniqueConstraint("object_kind", "object_id", "object_hash", "user_id", name=op.f("uq_approval_object_kind")),
+        sa.UniqueConstraint("object_kind", "object_id", "object_hash", "user_id", name=op.f("uq_approval_object_kind_object_id_object_hash_user_id")),
     )
     op.create_table(
         "plan_revision",
@@ -158,7 +158,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(["engagement_id"], ["engagement.id"], name=op.f("fk_plan_revision_engagement_id_engagement")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_plan_revision")),
-        sa.UniqueConstraint("engagement_id", "revision", name=op.f("uq_plan_revision_engagement_id")),
+        sa.UniqueConstraint("engagement_id", "revision", name=op.f("uq_plan_revision_engagement_id_revision")),
     )
     op.create_table(
         "web_session",
@@ -206,7 +206,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["engagement_id"], ["engagement.id"], name=op.f("fk_attempt_engagement_id_engagement")),
         sa.ForeignKeyConstraint(["plan_id"], ["plan_revision.id"], name=op.f("fk_attempt_plan_id_plan_revision")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_attempt")),
-        sa.UniqueConstraint("engagement_id", "gate", "rehearsal", "number", name=op.f("uq_attempt_engagement_id")),
+        sa.UniqueConstraint("engagement_id", "gate", "rehearsal", "number", name=op.f("uq_attempt_engagement_id_gate_rehearsal_number")),
     )
     with op.batch_alter_table("attempt", schema=None) as batch_op:
         batch_op.create_index("ix_attempt_due", ["next_due_at"], unique=False)
@@ -224,7 +224,7 @@ def upgrade() -> None:
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(["attempt_id"], ["attempt.id"], name=op.f("fk_attempt_transition_attempt_id_attempt")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_attempt_transition")),
-        sa.UniqueConstraint("attempt_id", "generation", name=op.f("uq_attempt_transition_attempt_id")),
+        sa.UniqueConstraint("attempt_id", "generation", name=op.f("uq_attempt_transition_attempt_id_generation")),
     )
     op.create_table(
         "report",
@@ -241,7 +241,7 @@ def upgrade() -> None:
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(["attempt_id"], ["attempt.id"], name=op.f("fk_report_attempt_id_attempt")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_report")),
-        sa.UniqueConstraint("attempt_id", "language", "revision", name=op.f("uq_report_attempt_id")),
+        sa.UniqueConstraint("attempt_id", "language", "revision", name=op.f("uq_report_attempt_id_language_revision")),
     )
     op.create_table(
         "step",
@@ -264,8 +264,8 @@ def upgrade() -> None:
         sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(["attempt_id"], ["attempt.id"], name=op.f("fk_step_attempt_id_attempt")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_step")),
-        sa.UniqueConstraint("attempt_id", "key", name=op.f("uq_step_attempt_id")),
-        sa.UniqueConstraint("attempt_id", "position", name=op.f("uq_step_attempt_id")),
+        sa.UniqueConstraint("attempt_id", "key", name=op.f("uq_step_attempt_id_key")),
+        sa.UniqueConstraint("attempt_id", "position", name=op.f("uq_step_attempt_id_position")),
     )
     op.create_table(
         "verdict_revision",
@@ -282,7 +282,7 @@ def upgrade() -> None:
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(["attempt_id"], ["attempt.id"], name=op.f("fk_verdict_revision_attempt_id_attempt")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_verdict_revision")),
-        sa.UniqueConstraint("attempt_id", "revision", name=op.f("uq_verdict_revision_attempt_id")),
+        sa.UniqueConstraint("attempt_id", "revision", name=op.f("uq_verdict_revision_attempt_id_revision")),
     )
     op.create_table(
         "evidence_file",
@@ -302,7 +302,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["attempt_id"], ["attempt.id"], name=op.f("fk_evidence_file_attempt_id_attempt")),
         sa.ForeignKeyConstraint(["step_id"], ["step.id"], name=op.f("fk_evidence_file_step_id_step")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_evidence_file")),
-        sa.UniqueConstraint("attempt_id", "path", name=op.f("uq_evidence_file_attempt_id")),
+        sa.UniqueConstraint("attempt_id", "path", name=op.f("uq_evidence_file_attempt_id_path")),
     )
     op.create_table(
         "sample",
@@ -315,7 +315,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["attempt_id"], ["attempt.id"], name=op.f("fk_sample_attempt_id_attempt")),
         sa.ForeignKeyConstraint(["step_id"], ["step.id"], name=op.f("fk_sample_step_id_step")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sample")),
-        sa.UniqueConstraint("step_id", "stream", "seq", name=op.f("uq_sample_step_id")),
+        sa.UniqueConstraint("step_id", "stream", "seq", name=op.f("uq_sample_step_id_stream_seq")),
     )
     with op.batch_alter_table("sample", schema=None) as batch_op:
         batch_op.create_index("ix_sample_attempt", ["attempt_id", "id"], unique=False)
@@ -337,7 +337,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["attempt_id"], ["attempt.id"], name=op.f("fk_step_event_attempt_id_attempt")),
         sa.ForeignKeyConstraint(["step_id"], ["step.id"], name=op.f("fk_step_event_step_id_step")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_step_event")),
-        sa.UniqueConstraint("step_id", "run", "uuid", name=op.f("uq_step_event_step_id")),
+        sa.UniqueConstraint("step_id", "run", "uuid", name=op.f("uq_step_event_step_id_run_uuid")),
     )
     with op.batch_alter_table("step_event", schema=None) as batch_op:
         batch_op.create_index("ix_step_event_attempt", ["attempt_id", "id"], unique=False)

@@ -1,0 +1,322 @@
+"""Attempts: started by the rules, laid out in steps, canceled, retried, waited for by people, and sealed while G3 measures."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sqlalchemy import select
+
+from app.attempts.models import Attempt, Sample, Step, StepEvent, Transition
+from app.attempts.usecases import attempt_view, events, request_cancel, retry, samples, start_attempt, submit_form
+from app.audit.chain import verify
+from app.audit.models import AuditRow
+from app.engagements.models import Engagement
+from app.evidence.usecases import export_bundle, inputs
+from app.kit.clock import now
+from app.kit.db import write_session
+from app.kit.errors import BadInput, Forbidden, NotFound, Refused
+from gates.model import StepKind
+from gates.registry import GATES
+from tests.people import Cast, by_token
+from tests.scenes import engage, finish, run
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 64
+
+
+def _start(s, cast: Cast, gate: str = "G1", **more) -> Attempt:
+    engagement = s.execute(select(Engagement)).scalar_one_or_none() or engage(s, cast)
+    return start_attempt(s, engagement_id=engagement.id, gate=gate, actor=cast.li_wei, **more)
+
+
+def _reach_g3(s, cast: Cast) -> Engagement:
+    engagement = engage(s, cast)
+    for gate in ("G1", "G2"):
+        run(s, cast, engagement, gate)
+    return engagement
+
+
+def _wait(s, cast: Cast) -> tuple[Attempt, Step]:
+    """Bring a G1 attempt to its form, as the engine does."""
+    attempt = _start(s, cast)
+    step = s.execute(select(Step).where(Step.attempt_id == attempt.id, Step.kind == "manual")).scalar_one()
+    attempt.status, step.status = "waiting", "waiting"
+    s.flush()
+    return attempt, step
+
+
+def _answers(step: Step) -> dict:
+    answers = {}
+    for field in step.spec["params"]["form"]:
+        by_type = {"choice": lambda f: f["choices"][0]["value"], "bool": lambda f: True, "person": lambda f: f["name"], "text": lambda f: "好"}
+        answers[field["name"]] = by_type[field["type"]](field)
+    return answers
+
+
+def test_a_start_lays_out_the_gates_own_steps_due_at_once_with_transition_and_audit_row(cast: Cast) -> None:
+    with write_session() as s:
+        attempt = _start(s, cast)
+        steps = s.execute(select(Step).where(Step.attempt_id == attempt.id).order_by(Step.position)).scalars().all()
+        transition = s.execute(select(Transition)).scalar_one()
+        audited = s.execute(select(AuditRow).where(AuditRow.object_id == attempt.id)).scalars().all()
+        assert verify(s).ok
+    assert [s.key for s in steps] == ["unpacking", "survey", "storage", "judge", "report"]
+    assert {s.status for s in steps} == {"pending"}
+    assert steps[1].spec["playbook"] == "survey.yml"
+    assert (attempt.status, attempt.number, attempt.next_due_at is not None) == ("queued", 1, True)
+    assert (transition.from_status, transition.event, transition.to_status) == ("", "create", "queued")
+    assert [a.action for a in audited] == ["attempt.create"]
+
+
+def test_the_seed_is_known_in_advance_and_differs_for_each_try_and_rehearsal(cast: Cast) -> None:
+    with write_session() as s:
+        first = finish(s, _start(s, cast), "invalid")
+        second = finish(s, _start(s, cast), "invalid")
+        practice = _start(s, cast, rehearsal=True)
+    seeds = {first.seed, second.seed, practice.seed}
+    assert len(seeds) == 3
+    assert all(0 <= seed < 2**53 for seed in seeds)
+    assert (second.number, practice.number) == (2, 1)
+
+
+def test_a_rehearsal_may_start_before_the_plan_is_sealed_and_has_neither_judgement_nor_report(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast, sealed=False)
+        with pytest.raises(Refused, match="not sealed"):
+            start_attempt(s, engagement_id=engagement.id, gate="G3", actor=cast.li_wei)
+        practice = start_attempt(s, engagement_id=engagement.id, gate="G3", rehearsal=True, actor=cast.li_wei)
+        kinds = set(s.execute(select(Step.kind).where(Step.attempt_id == practice.id)).scalars())
+        assert engagement.state == "draft"
+    assert kinds == {StepKind.JOB}
+
+
+def test_a_refused_start_leaves_no_trace(cast: Cast) -> None:
+    with write_session() as s:
+        _start(s, cast)
+        before = s.execute(select(AuditRow)).scalars().all()
+        for gate in GATES:
+            with pytest.raises(Refused):
+                _start(s, cast, gate)
+        assert len(s.execute(select(Attempt)).scalars().all()) == 1
+        assert len(s.execute(select(AuditRow)).scalars().all()) == len(before)
+
+
+def test_after_a_stop_loss_no_gate_starts_by_web_token_or_rehearsal(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = _reach_g3(s, cast)
+        run(s, cast, engagement, "G3", "fail")
+        for actor in (cast.li_wei, by_token(cast.li_wei), cast.admin):
+            for gate in GATES:
+                for rehearsal in (False, True):
+                    with pytest.raises(Refused, match="Stop-loss"):
+                        start_attempt(s, engagement_id=engagement.id, gate=gate, rehearsal=rehearsal, actor=actor)
+
+
+def test_a_rehearsal_that_is_concluded_anyway_is_refused(cast: Cast) -> None:
+    with write_session() as s:
+        practice = _start(s, cast, rehearsal=True)
+        with pytest.raises(Refused, match="never judged"):
+            finish(s, practice, "fail")
+
+
+def test_a_conclusion_is_drawn_once_and_a_different_one_is_refused(cast: Cast) -> None:
+    from app.attempts.conclude import conclude
+
+    with write_session() as s:
+        attempt = run(s, cast, engage(s, cast), "G1", "fail")
+        conclude(s, attempt.id, {"verdict": "fail"})
+        with pytest.raises(Refused, match="replaces nothing"):
+            conclude(s, attempt, {"verdict": "pass"})
+        assert attempt.verdict == "fail"
+
+
+def test_only_engineers_start_cancel_and_retry(cast: Cast) -> None:
+    with write_session() as s:
+        attempt = _start(s, cast)
+        for actor in (cast.viewer, cast.chen_jing):
+            with pytest.raises(Forbidden):
+                start_attempt(s, engagement_id=attempt.engagement_id, gate="G1", actor=actor)
+            with pytest.raises(Forbidden):
+                request_cancel(s, attempt_id=attempt.id, reason="because", actor=actor)
+            with pytest.raises(Forbidden):
+                retry(s, attempt_id=attempt.id, actor=actor)
+
+
+def test_a_cancel_is_asked_for_once_with_a_reason_and_makes_the_attempt_due(cast: Cast) -> None:
+    with write_session() as s:
+        attempt = _start(s, cast)
+        attempt.next_due_at = None
+        with pytest.raises(BadInput):
+            request_cancel(s, attempt_id=attempt.id, reason=" ", actor=cast.li_wei)
+        request_cancel(s, attempt_id=attempt.id, reason="机柜断电", actor=cast.li_wei)
+        asked = attempt.cancel_requested_at
+        request_cancel(s, attempt_id=attempt.id, reason="又一次", actor=cast.zhao_lei)
+        assert (attempt.cancel_requested_at, attempt.cancel_reason) == (asked, "机柜断电")
+        assert attempt.next_due_at is not None
+        assert attempt.status == "queued"  # the engine ends it
+        assert attempt_view(s, attempt_id=attempt.id, actor=cast.li_wei)["may"]["cancel"] is False
+        finish(s, attempt, "pass")
+        with pytest.raises(Refused):
+            request_cancel(s, attempt_id=attempt.id, reason="too late", actor=cast.li_wei)
+
+
+def test_an_error_is_retried_from_its_failed_step_and_keeps_what_was_done(cast: Cast) -> None:
+    with write_session() as s:
+        attempt = _start(s, cast)
+        steps = s.execute(select(Step).where(Step.attempt_id == attempt.id).order_by(Step.position)).scalars().all()
+        steps[0].status, steps[1].status, steps[1].problem = "done", "failed", {"code": "x", "en": "no", "zh-CN": "否"}
+        attempt.status, attempt.step_index, attempt.problem, attempt.generation = "error", 1, {"code": "x", "en": "no", "zh-CN": "否"}, 7
+        attempt.finished_at, attempt.next_due_at = now(), None
+        s.flush()
+        assert attempt_view(s, attempt_id=attempt.id, actor=cast.li_wei)["may"]["retry"] is True
+        retry(s, attempt_id=attempt.id, actor=cast.li_wei)
+        assert [step.status for step in steps[:3]] == ["done", "pending", "pending"]
+        assert (attempt.status, attempt.step_index, attempt.problem, attempt.finished_at) == ("running", 1, None, None)
+        assert attempt.generation == 8
+        assert attempt.next_due_at is not None
+        assert s.execute(select(Transition).where(Transition.event == "retry")).scalar_one().generation == 8
+
+
+def test_a_verdict_is_never_retried(cast: Cast) -> None:
+    with write_session() as s:
+        attempt = run(s, cast, engage(s, cast), "G1", "fail")
+        with pytest.raises(Refused, match="never retried"):
+            retry(s, attempt_id=attempt.id, actor=cast.li_wei)
+
+
+def test_a_form_with_its_photos_becomes_evidence_and_the_attempt_is_due_again(cast: Cast) -> None:
+    with write_session() as s:
+        attempt, step = _wait(s, cast)
+        view = attempt_view(s, attempt_id=attempt.id, actor=cast.li_wei)
+        assert view["may"]["form"] is True
+        assert [f["name"] for f in view["steps"][0]["params"]["form"]] == list(_answers(step))
+        submit_form(
+            s, step_id=step.id, form=_answers(step), photos=[("开箱 1.png", PNG), ("../../evil/../开箱 1.PNG", PNG + b"2")], actor=cast.zhao_lei
+        )
+        brought = {f["path"] for f in _evidence(s, attempt, cast)}
+        assert brought == {"evidence/unpacking/site/form.json", "evidence/unpacking/site/开箱-1.png", "evidence/unpacking/site/开箱-1-2.png"}
+        assert step.status == "done"
+        assert attempt.next_due_at is not None
+        with pytest.raises(Refused, match="does not wait"):
+            submit_form(s, step_id=step.id, form=_answers(step), photos=[], actor=cast.zhao_lei)
+
+
+def _evidence(s, attempt: Attempt, cast: Cast) -> list[dict]:
+    from app.evidence.usecases import evidence_view
+
+    return evidence_view(s, attempt_id=attempt.id, actor=cast.viewer)
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"packaging": ""}, "/form/packaging"),
+        ({"packaging": "fine"}, "/form/packaging"),
+        ({"serials_match": "yes"}, "/form/serials_match"),
+        ({"receiver_vendor": "王 芳", "receiver_customer": "王芳"}, "/form/receiver_customer"),
+        ({"receiver_customer": None}, "/form/receiver_customer"),
+        ({"notes": "x" * 5000}, "/form/notes"),
+        ({"colour": "blue"}, "/form/colour"),
+    ],
+)
+def test_a_form_that_does_not_fit_its_fields_is_refused_and_names_the_field(cast: Cast, change: dict, pointer: str) -> None:
+    with write_session() as s:
+        attempt, step = _wait(s, cast)
+        with pytest.raises(BadInput) as caught:
+            submit_form(s, step_id=step.id, form={**_answers(step), **change}, photos=[("a.png", PNG)], actor=cast.li_wei)
+        assert pointer in [e.pointer for e in caught.value.errors]
+        assert "{" not in caught.value.errors[0].text("zh_CN")
+        assert _evidence(s, attempt, cast) == []
+        assert step.status == "waiting"
+
+
+def test_a_form_without_the_photos_that_the_gate_asks_for_is_refused(cast: Cast) -> None:
+    with write_session() as s:
+        _, step = _wait(s, cast)
+        with pytest.raises(BadInput) as caught:
+            submit_form(s, step_id=step.id, form=_answers(step), photos=[], actor=cast.li_wei)
+        assert caught.value.errors[0].pointer == "/photos"
+
+
+@pytest.mark.parametrize("data", [b"", b"MZ\x90\x00", b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"GIF89a"])
+def test_a_photo_is_known_by_its_bytes_and_nothing_of_the_form_is_kept_when_one_is_wrong(cast: Cast, data: bytes) -> None:
+    with write_session() as s:
+        attempt, step = _wait(s, cast)
+        with pytest.raises(BadInput) as caught:
+            submit_form(s, step_id=step.id, form=_answers(step), photos=[("a.png", PNG), ("photo.png", data)], actor=cast.li_wei)
+        assert caught.value.errors[0].pointer == "/photos/1"
+        assert _evidence(s, attempt, cast) == []
+
+
+def _measure(s, attempt: Attempt) -> None:
+    """Put in one sample and one event, as polls of the engine do."""
+    step = s.execute(select(Step).where(Step.attempt_id == attempt.id).order_by(Step.position)).scalars().first()
+    line = {"seq": 0, "phase": "measure", "tier": 8, "sent_ns": 1, "first_text_ns": 123456, "end_ns": 9, "wall_ns": 5, "chunk_offsets_us": [1]}
+    error = {"kind": "timeout", "message": "after 123456 ns"}
+    s.add(Sample(attempt_id=attempt.id, step_id=step.id, stream="records.jsonl", seq=0, data={**line, "finish_reason": "length", "error": error}))
+    reply = {"task": "reply", "stdout": '{"chunks": {"records.jsonl": {"data": "first_text_ns: 123456"}}}'}
+    common = {"attempt_id": attempt.id, "step_id": step.id, "run": "poll-1", "kind": "runner_on_ok", "host": "gpu01", "data": {}, "at": now()}
+    s.add(StepEvent(uuid="1", counter=1, **reply, **common))
+    s.add(StepEvent(uuid="2", counter=2, task="cool", stdout="ok: [gpu01]", **common))
+    s.flush()
+
+
+def test_while_g3_measures_no_face_shows_a_measured_value_and_afterwards_all_do(cast: Cast, tmp_path) -> None:
+    with write_session() as s:
+        _reach_g3(s, cast)
+        attempt = _start(s, cast, "G3")
+        for status in ("running", "lost_contact", "error"):
+            attempt.status = status
+            s.flush()
+            if status == "running":
+                _measure(s, attempt)
+            view = attempt_view(s, attempt_id=attempt.id, actor=cast.admin)
+            shown = [
+                samples(s, attempt_id=attempt.id, after=0, limit=10, actor=cast.admin),
+                events(s, attempt_id=attempt.id, after=0, limit=10, actor=cast.admin),
+            ]
+            assert view["sealed_figures"] is view["comparison_hidden"] is True
+            assert "123456" not in json.dumps([view, shown])
+            assert shown[0][0]["data"] == {"seq": 0, "phase": "measure", "tier": 8, "finish_reason": "length", "error": {"kind": "timeout"}}
+            assert shown[1][1]["stdout"] == "ok: [gpu01]"
+            with pytest.raises(Refused, match="last run has ended"):
+                export_bundle(s, attempt_id=attempt.id, dest=tmp_path / "early.zip", actor=cast.admin)
+        finish(s, attempt, "pass")
+        assert attempt_view(s, attempt_id=attempt.id, actor=cast.admin)["sealed_figures"] is False
+        assert samples(s, attempt_id=attempt.id, after=0, limit=10, actor=cast.admin)[0]["data"]["first_text_ns"] == 123456
+
+
+def test_samples_and_events_come_in_order_after_the_last_one_seen(cast: Cast) -> None:
+    with write_session() as s:
+        attempt = _start(s, cast)
+        _measure(s, attempt)
+        first = events(s, attempt_id=attempt.id, after=0, limit=1, actor=cast.viewer)
+        rest = events(s, attempt_id=attempt.id, after=first[0]["id"], limit=10, actor=cast.viewer)
+        assert [e["counter"] for e in first + rest] == [1, 2]
+        view = attempt_view(s, attempt_id=attempt.id, actor=cast.viewer)
+        assert (view["events"], view["samples"]) == (2, 1)
+        assert json.loads(json.dumps(view)) == view
+
+
+def test_an_attempt_that_is_not_there_and_one_that_is_not_for_these_eyes_are_the_same(cast: Cast) -> None:
+    from dataclasses import replace
+
+    stranger = replace(cast.zhao_lei, login="another.customer", user_id="x")
+    with write_session() as s:
+        attempt = _start(s, cast)
+        for attempt_id, actor in ((attempt.id, stranger), ("nothing", cast.admin)):
+            with pytest.raises(NotFound) as caught:
+                attempt_view(s, attempt_id=attempt_id, actor=actor)
+            assert caught.value.code == "no_such_attempt"
+
+
+def test_a_passed_g2_freezes_the_baseline_that_g3_is_told(cast: Cast) -> None:
+    baseline = {"hash": "sha256:" + "b" * 64, "tiers": {"8": {"ttft_p50_ns": 1, "output_tokens_per_s": "2"}}}
+    with write_session() as s:
+        engagement = engage(s, cast)
+        run(s, cast, engagement, "G1")
+        second = run(s, cast, engagement, "G2", facts={"baseline": baseline})
+        assert engagement.g2_baseline == {**baseline, "attempt": second.id}
+        main = _start(s, cast, "G3")
+        assert inputs(s, main.id)["g2_baseline"] == baseline
+        assert inputs(s, second.id)["g2_baseline"] is None

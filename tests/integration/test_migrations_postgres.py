@@ -1,0 +1,110 @@
+"""The same migrations and use cases on a real PostgreSQL server."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from app.accounts.usecases import actor_of_session, sign_in
+from app.attempts.usecases import start_attempt
+from app.audit.chain import verify
+from app.engagements.usecases import board
+from app.kit.db import Base, database_now, engine_for, read_session, write_session
+from app.kit.errors import Refused
+from app.kit.migrate import current, head, upgrade
+from app.settings import settings
+from tests.people import PASSWORD, Cast, enrol
+from tests.scenes import engage, run
+
+pytestmark = pytest.mark.postgres
+
+
+def _programs() -> Path | None:
+    """Return the folder with initdb and pg_ctl: Debian keeps them off PATH."""
+    found = [*Path("/usr/lib/postgresql").glob("*/bin/initdb"), *([Path(p)] if (p := shutil.which("initdb")) else [])]
+    return found[0].parent if found else None
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """Start a server on a socket of its own, as another user when we are root, and stop it afterwards."""
+    programs = _programs()
+    if programs is None:
+        sentence = "NOT RUN: initdb is not on this machine; install the Debian package postgresql."
+        pytest.fail(sentence) if os.environ.get("CI") == "true" else pytest.skip(sentence)
+    folder = Path(tempfile.mkdtemp(prefix="qg-pg-"))
+    user = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+    if user:
+        os.chown(folder, pwd.getpwnam("nobody").pw_uid, user["group"])
+    run_as = {"check": True, "capture_output": True, "cwd": folder, "env": {"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]}, **user}
+    data = folder / "data"
+    subprocess.run([programs / "initdb", "-D", data, "-U", "quadgate", "--auth=trust", "--no-sync", "-E", "UTF8"], **run_as)
+    options = f"-c listen_addresses='' -k {folder} -c fsync=off"
+    subprocess.run([programs / "pg_ctl", "-D", data, "-o", options, "-l", folder / "log", "-w", "start"], **{**run_as, "capture_output": False})
+    yield f"postgresql+psycopg://quadgate@/postgres?host={folder}"
+    subprocess.run([programs / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **run_as)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def cast_on_postgres(server: str, state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
+    """Point the settings to the server, migrate it, and put the cast into it."""
+    monkeypatch.setenv("QUADGATE_DATABASE_URL", server)
+    settings.cache_clear()
+    assert upgrade() == upgrade() == current() == head()
+    with write_session() as s:
+        cast = enrol(s)
+    yield cast
+    engine_for(server).dispose()
+
+
+def test_an_engagement_lives_on_postgresql_as_it_does_on_sqlite(cast_on_postgres: Cast) -> None:
+    cast = cast_on_postgres
+    with engine_for(settings().database_url).connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), Base.metadata) == []
+    with write_session() as s:
+        engagement = engage(s, cast)
+        for gate in ("G1", "G2"):
+            run(s, cast, engagement, gate)
+        assert database_now(s).tzinfo is UTC
+        assert engagement.created_at.tzinfo is not None
+    with write_session() as s:
+        signed = sign_in(s, login="li.wei", password=PASSWORD)
+    with read_session() as s:
+        assert actor_of_session(s, signed.token) is not None
+        assert board(s, actor=cast.zhao_lei)[0]["next"]["gate"] == "G3"
+    _two_starts_at_the_same_moment_make_one_attempt(cast, engagement.id)
+    with read_session() as s:
+        assert verify(s).ok
+
+
+def _two_starts_at_the_same_moment_make_one_attempt(cast: Cast, engagement_id: str) -> None:
+    ends: list[str] = []
+    together = threading.Barrier(2)
+
+    def start(rehearsal: bool) -> None:
+        together.wait(10)
+        try:
+            with write_session() as s:
+                start_attempt(s, engagement_id=engagement_id, gate="G3", rehearsal=rehearsal, actor=cast.li_wei)
+            ends.append("started")
+        except Refused as refusal:
+            ends.append(refusal.code)
+
+    threads = [threading.Thread(target=start, args=(rehearsal,)) for rehearsal in (True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(ends) == ["attempt_active", "started"]
