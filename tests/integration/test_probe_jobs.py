@@ -83,14 +83,6 @@ def test_a_deadline_ends_the_job_by_name(place):
     assert found["exit"]["error"]["kind"] == "deadline"
 
 
-def test_a_job_whose_disk_is_full_still_says_why_it_ended(place):
-    # A quota stands for the disk here: real exhaustion needs a file system of its own (root); the journal's ENOSPC is tested on /dev/full.
-    start(place, job_spec("a-run", free_port(), limits={"deadline_s": 0.3, "disk_quota_bytes": 1}))
-    found = wait_for(lambda: (p := poll(place, "a-run"))["state"] == "exited" and p, what="the end")
-    assert found["exit"]["error"]["kind"] in ("quota", "deadline")
-    assert not (place / "root" / "jobs" / "a-run" / "reserve").exists()
-
-
 def test_a_bad_job_file_or_command_line_is_a_sentence_and_no_traceback(place):
     bad = start(place, {"schema": 1, "job": "x"}, expect=1)
     assert "The job file is not usable" in bad.stderr

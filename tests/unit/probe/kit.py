@@ -111,7 +111,7 @@ def lab_engine(folder, pyz, **config):
     folder, port = Path(folder), free_port()
     tier = config.pop("tier", None)
     values = {"model": "lab", "port": port, "block_tokens": 64, "kv_bytes_per_token": 256, "hbm_tokens": 40960, "state_path": str(folder / "state")}
-    values.update(prefill_tokens_per_s=2000000, decode_base_s=0.0005, **config)
+    values.update({"prefill_tokens_per_s": 2000000, "decode_base_s": 0.0005, **config})
     engine = {"base_url": f"http://127.0.0.1:{port}", "model": "lab", "pid_file": str(folder / "engine.pid"), "kv_dirs": [], "array_stats": None}
     if tier:
         (folder / "kv").mkdir(exist_ok=True)

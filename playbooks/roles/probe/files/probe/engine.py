@@ -54,6 +54,12 @@ class Engine:
         if code != 0:
             raise ProbeError("engine", "The command to %s the engine ended with %d: %s" % (verb, code, tail(log_path)))
 
+    def ensure(self, sleep: Callable[[float], None]) -> None:
+        """Start the engine when it does not run and the job may start it; wait until it is healthy."""
+        if self.spec.get("pid_file") and (self.spec.get("control") or {}).get("start") and self.process() is None:
+            self.control("start")
+        self.wait_healthy(sleep)
+
     def wait_healthy(self, sleep: Callable[[float], None], timeout: float = 600.0) -> None:
         """Wait until the engine answers its health path."""
         url, end = self.base + (self.spec.get("health_path") or "/health"), time.monotonic() + timeout

@@ -133,7 +133,7 @@ def state_of(folder: str) -> str:
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return "exited" if _exit(folder) else "running"
+        return "running"  # also in the moment between exit.json and the end of the process
     finally:
         os.close(fd)
     if _exit(folder):

@@ -24,7 +24,7 @@ def run_job(job: Job) -> None:
     if session.phases.get("cool"):
         session.cool()
     else:
-        session.engine.wait_healthy(job.sleep)
+        session.engine.ensure(job.sleep)
     session.warm_up()
     if session.phases.get("canary"):
         canary(session)

@@ -85,7 +85,7 @@ class Session:
         """Send every prefix once with max_tokens 1, wait until storing has ended, and put the files on the disk."""
         todo = list(wanted)
         with self.job.phase("store", total=len(todo)) as row:
-            self.engine.wait_healthy(self.job.sleep)
+            self.engine.ensure(self.job.sleep)
             self.counters("before", "store", None)
             before = self._kv_size()
             briefs: List[Dict[str, Any]] = []

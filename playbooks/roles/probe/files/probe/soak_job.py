@@ -29,7 +29,7 @@ def run_soak(job: Job) -> None:
     if session.phases.get("cool"):
         session.cool()
     else:
-        session.engine.wait_healthy(job.sleep)
+        session.engine.ensure(job.sleep)
     session.warm_up()
     facts: List[Dict[str, Any]] = [tier_facts(session, int(job.spec["soak"]["tier"]), itertools.islice(rotation(session, 1, count), count))]
     session.describe(facts)
