@@ -9,9 +9,12 @@ from app.reports import format as f
 from app.reports.charts.svg import arm_title as _arm_title
 from app.reports.words import Words
 
-_RATIO = re.compile(
-    r"(drop|gain|rate|share|(^|_)cv($|_)|drift|excursion|coverage|agreement|disagreement|spread|resident|hits|divergence|error$|deviation|residual|unexplained|growth|loss|fastest)"
+# Names of checks and claims whose plain number is a share of something. All others are counts, sizes or factors.
+_SHARES = (
+    "drop gain rate share (^|_)cv($|_) drift excursion coverage agree spread resident hits divergence error$ deviation residual explained "
+    "growth loss fastest identity leak littles_law calibration _cold$ complete$ client_healthy placebo replay"
 )
+_RATIO = re.compile("|".join(_SHARES.split()))
 _SIGNED = re.compile(r"gain")
 _TIMES = {"ns": 1, "us": 1_000, "ms": 1_000_000}
 _STATUS_ORDER = ("breached", "unknown", "not_tested", "holds", "not_applicable")
@@ -39,7 +42,11 @@ def value_text(value: Any, unit: str, quantity: str, limits: tuple[Any, ...] = (
     if unit in ("tok/s", "token/s", "tokens/s"):
         return f.tok_s(got, limits=bounds)
     if unit == "s":
-        return f.duration(got, language) if not bounds else f"{f.grouped(got, digits=1, limits=bounds)} s"
+        text = f.duration(got, language)
+        hidden = any(got != bound and text == f.duration(bound, language) for bound in bounds)
+        return f"{f.grouped(got, digits=1, limits=bounds)} s" if hidden else text
+    if quantity.endswith("speedup"):
+        return f"{f.exact(got)} {'倍' if f.zh(language) else 'x'}"
     digits = 0 if got == got.to_integral_value() else 2 if abs(got) >= 10 else 4
     text = f.grouped(got, digits=digits, limits=bounds)
     return f"{text} {_unit(unit)}".strip()
@@ -98,6 +105,7 @@ def check_row(check: dict[str, Any], words: Words) -> dict[str, Any]:
     value = check.get("value")
     shown = value_text(value, unit, quantity, _limits(check), language)
     because = check.get("because")
+    ends = check.get("interval") or {}
     return {
         "id": check["id"],
         "title": words.text(check["title"]),
@@ -112,6 +120,7 @@ def check_row(check: dict[str, Any], words: Words) -> dict[str, Any]:
         "limit": limit_text(check.get("limit"), unit, quantity, language),
         "limit_exact": " .. ".join(f.exact(v) for v in _limits(check)),
         "interval": interval_text(check, words),
+        "interval_is_note": bool(ends) and f.number(ends.get("low")) is None and f.number(ends.get("high")) is None,
         "margin": margin_text(check.get("margin"), unit, quantity, language),
         "margin_exact": None if check.get("margin") is None else f.exact(check["margin"]),
         "reason": words.text(check.get("reason")),

@@ -8,9 +8,10 @@ from typing import Any
 from app.reports import format as f
 from app.reports.checks import check_row, claim_rows, claims_matrix
 from app.reports.facts import Facts
+from app.reports.forms import form_rows
 from app.reports.headline import headlines, key_checks
 from app.reports.history import attempt_rows, counts
-from app.reports.tables import delivery, evidence_rows, exact_rows, form_rows, hosts, hour_rows, platform, run_rows
+from app.reports.tables import delivery, evidence_rows, exact_rows, hosts, hour_rows, platform, run_rows
 from app.reports.thresholds import threshold_rows
 from app.reports.words import Words
 

@@ -49,7 +49,7 @@ def _panel(row: dict[str, Any], group: list[dict[str, Any]], check: dict[str, An
         "title": row["title"],
         "value": row["value"],
         "limit": words("headlines.limit", limit=row["limit"]) if row["limit"] else "",
-        "interval": row["interval"],
+        "interval": "" if row["interval_is_note"] else row["interval"],
         "verdict": row["verdict"],
         "verdict_text": row["verdict_text"],
         "note": note,

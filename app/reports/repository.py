@@ -11,6 +11,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from app.approvals.models import Approval
+from app.attempts.forms import fields_of
 from app.attempts.models import Attempt, Step, VerdictRevision
 from app.engagements.models import Engagement
 from app.kit.errors import NotFound
@@ -64,7 +65,7 @@ def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
         verdicts=[_verdict(row) for row in judged],
         manifest=manifest,
         approvals=_approvals(s, engagement, attempt, plan, judged),
-        forms=_forms(s, attempt_id),
+        forms=_forms(s, attempt_id, manifest),
     )
 
 
@@ -141,17 +142,24 @@ def _approvals(s: Session, engagement: Engagement, attempt: Attempt, plan: PlanR
     return [{**{key: getattr(row, key) for key in keys}, "at": _iso(row.at)} for row in s.execute(query).scalars()]
 
 
-def _forms(s: Session, attempt_id: str) -> list[dict[str, Any]]:
-    """Return the forms that people filled in."""
+def _forms(s: Session, attempt_id: str, manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the forms that people filled in, in the words of their declared fields, each photo with its hash in the evidence."""
+    hashes = {str(file["path"]): str(file["sha256"]) for file in manifest.get("files") or []}
     query = select(Step).where(Step.attempt_id == attempt_id, Step.kind == str(StepKind.MANUAL)).order_by(Step.position)
     forms = []
     for step in s.execute(query).scalars():
         result = step.result or {}
         if result:
-            photos = [photo if isinstance(photo, dict) else {"name": str(photo)} for photo in result.get("photos") or []]
-            form = result.get("form") if isinstance(result.get("form"), dict) else {k: v for k, v in result.items() if k != "photos"}
-            fields = ((step.spec or {}).get("params") or {}).get("fields") or []
-            forms.append({"title": step.title, "fields": fields, "form": form, "photos": photos})
+            photos = [
+                {
+                    "name": str(name),
+                    "sha256": next((h for path, h in hashes.items() if path.startswith(f"evidence/{step.key}/") and path.endswith(f"/{name}")), ""),
+                }
+                for name in result.get("photos") or []
+            ]
+            form, fields = dict(result.get("form") or {}), fields_of((step.spec or {}).get("params") or {})
+            entered = str(result.get("entered_by") or "")
+            forms.append({"title": step.title, "fields": fields, "form": form, "photos": photos, "entered_by": entered})
     return forms
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.reports import format as f
+from app.reports.checks import arm_title
 from app.reports.words import Words
 
 
@@ -50,44 +51,8 @@ def platform(plan: dict[str, Any]) -> str:
     return " / ".join(str(part) for part in parts if part)
 
 
-def form_rows(form: dict[str, Any], words: Words) -> list[dict[str, str]]:
-    """Return a manual step's form as field and entry, in the words that the gate declared; photos by name and hash."""
-    rows: list[dict[str, str]] = []
-    fields = {str(field.get("name")): field for field in form.get("fields") or []}
-
-    def label(name: str) -> str:
-        return words.text(fields.get(name, {}).get("label")) or name
-
-    def entry(name: str, value: Any) -> str:
-        for choice in fields.get(name, {}).get("choices") or []:
-            if isinstance(choice, dict) and choice.get("value") == value:
-                return words.text(choice.get("label"))
-        return words("yes" if value else "no") if isinstance(value, bool) else str(value)
-
-    def walk(name: str, value: Any) -> None:
-        if isinstance(value, dict):
-            if name and isinstance(value.get("name"), str):  # a person
-                rows.append({"field": label(name), "entry": value["name"]})
-                return
-            for key, inner in value.items():
-                walk(f"{name}.{key}" if name else str(key), inner)
-        elif isinstance(value, list) and any(isinstance(v, dict) for v in value):
-            for i, inner in enumerate(value, 1):
-                walk(f"{name} {i}", inner)
-        else:
-            said = words.numbers(entry(name, v) for v in value) if isinstance(value, list) else entry(name, value)
-            rows.append({"field": label(name), "entry": said})
-
-    walk("", form.get("form") or {})
-    for photo in form.get("photos") or []:
-        rows.append({"field": str(photo.get("name", "")), "entry": str(photo.get("sha256", ""))})
-    return rows
-
-
 def run_rows(figures: dict[str, Any], words: Words) -> list[dict[str, str]]:
     """Return the table twin of the G2 and G3 charts: the medians of each run, tier by tier."""
-    from app.reports.checks import arm_title
-
     rows = [
         {
             "tier": tier,

@@ -12,9 +12,13 @@ _NOT_PERCENT = ("_ratio", "guard_r", "time_scale")
 
 
 def threshold_rows(plan: dict[str, Any], gate: str, words: Words) -> list[dict[str, str]]:
-    """Return the thresholds of a gate as sealed: {source, title, limit, scope}. A field without words shows its path."""
+    """Return the thresholds of a gate as sealed: {source, title, limit, scope}.
+
+    They come in the order of the catalogue, since a sealed plan is sorted by its keys; a field without words shows its path, last.
+    """
     sections = [gate.lower()] + (["validity"] if gate in ("G3", "G4") else [])
-    return [_row(path, value, words) for name in sections for path, value in _leaves(name, plan.get(name) or {})]
+    rows = [_row(path, value, words) for name in sections for path, value in _leaves(name, plan.get(name) or {})]
+    return sorted(rows, key=lambda row: words.place("thresholds", row["source"]))
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -37,6 +37,11 @@ class Words:
         found = self._words[table].get(str(key), str(key) if default is None else default)
         return str(found)
 
+    def place(self, table: str, key: str) -> int:
+        """Return the place of a key in a table of the catalogue; unknown keys come last."""
+        keys = list(self._words[table])
+        return keys.index(key) if key in keys else len(keys)
+
     def text(self, pair: Any) -> str:
         """Return the half of an {"en", "zh-CN"} pair; plain text as it is; nothing as an empty text."""
         if isinstance(pair, dict):

@@ -14,7 +14,8 @@ ROW = 52.0
 def throughput_band(figures: dict[str, Any], language: str = "en", theme: str = "light") -> str:
     """Return the throughput gain per tier (percent) against the band, as SVG text.
 
-    Of a tier are read: `gain`, `low` and `high` (the band), `interval` ({low, high}, may be absent), `arms` (tok/s of each run).
+    The band stands in `figures["band"]` ({low, high}). Of a tier are read: `gain`, `low` and `high` (the ends of its interval, null
+    where there are too few pairs), `arms` (tok/s of each run).
     """
     look = THEMES[theme]
     title = say(language, "Throughput gain against the agreed band", "吞吐提升与约定区间")
@@ -24,7 +25,8 @@ def throughput_band(figures: dict[str, Any], language: str = "en", theme: str = 
     top = 30.0
     bottom = top + ROW * len(tiers) + 6
     canvas = Canvas(640, bottom + 46, look)
-    x = _scale(tiers)
+    band = figures.get("band") or {}
+    x = _scale(tiers, band)
     x_axis(
         canvas,
         x,
@@ -35,27 +37,26 @@ def throughput_band(figures: dict[str, Any], language: str = "en", theme: str = 
     )
     said = []
     for i, (tier, data) in enumerate(sorted(tiers.items(), key=lambda item: int(item[0]))):
-        said.append(_row(canvas, x, top + ROW * i, tier, data, language))
+        said.append(_row(canvas, x, top + ROW * i, tier, data, band, language))
     return canvas.svg(title, "; ".join(said))
 
 
-def _scale(tiers: dict[str, Any]) -> Scale:
+def _scale(tiers: dict[str, Any], band: dict[str, Any]) -> Scale:
     """Cover the band, every estimate and its interval, with some air. Dots need no zero."""
     values: list[float] = []
     for data in tiers.values():
-        interval = data.get("interval") or {}
-        found = [data.get("gain"), data.get("low"), data.get("high"), interval.get("low"), interval.get("high")]
+        found = [data.get("gain"), data.get("low"), data.get("high"), band.get("low"), band.get("high")]
         values += [float(100 * got) for got in map(number, found) if got is not None]
     low, high = min(values), max(values)
     air = (high - low) * 0.3 or 5.0
     return Scale(low - air, high + air, LEFT, RIGHT)
 
 
-def _row(canvas: Canvas, x: Scale, top: float, tier: str, data: dict[str, Any], language: str) -> str:
+def _row(canvas: Canvas, x: Scale, top: float, tier: str, data: dict[str, Any], limits: dict[str, Any], language: str) -> str:
     """Draw one tier and return its sentence."""
     look = canvas.theme
     middle = top + 27
-    gain, low, high = number(data.get("gain")), number(data.get("low")), number(data.get("high"))
+    gain, low, high = number(data.get("gain")), number(limits.get("low")), number(limits.get("high"))
     assert gain is not None  # noqa: S101  (only tiers with a gain are drawn)
     canvas.text(LEFT - 12, middle + 4, say(language, f"c = {tier}", f"并发 {tier}"), anchor="end", weight=600)
     band = ""
@@ -66,8 +67,7 @@ def _row(canvas: Canvas, x: Scale, top: float, tier: str, data: dict[str, Any], 
             canvas.line(edge, top + 8, edge, top + ROW - 6, look.good, width=1.6)
         band = f"{limit_percent(low, sign=True)} .. {limit_percent(high, sign=True)}"
         canvas.text((a + b) / 2, top + 19, band, size=10, colour=look.good, anchor="middle")
-    interval = data.get("interval") or {}
-    left, right = number(interval.get("low")), number(interval.get("high"))
+    left, right = number(data.get("low")), number(data.get("high"))
     at = x(float(100 * gain))
     reach = at
     if left is not None or right is not None:

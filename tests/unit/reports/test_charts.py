@@ -77,8 +77,9 @@ def test_the_css_theme_takes_its_colours_from_the_page_and_the_print_theme_from_
 
 
 def test_a_gain_outside_the_band_is_drawn_in_the_colour_of_a_miss() -> None:
-    inside = {"throughput": {"8": {"gain": "0.30", "low": "0.29", "high": "0.40"}}}
-    outside = {"throughput": {"8": {"gain": "0.2899", "low": "0.29", "high": "0.40"}}}
+    band = {"low": "0.29", "high": "0.40"}
+    inside = {"throughput": {"8": {"gain": "0.30", "low": None, "high": None}}, "band": band}
+    outside = {"throughput": {"8": {"gain": "0.2899", "low": None, "high": None}}, "band": band}
     bad = charts.THEMES["light"].bad
     assert bad in charts.throughput_band(outside)
     assert bad not in charts.throughput_band(inside)
