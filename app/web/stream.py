@@ -117,7 +117,7 @@ def _of_batch(batch: Batch, at: Position, known: str, locale: str) -> tuple[list
         frames.append(_frame("log", [{"id": e["id"], "step_id": e["step_id"], "at": e["at"], "lines": lines_of(e)} for e in batch.events], at))
     if batch.samples:
         at.sample = batch.samples[-1]["id"]
-        frames.append(_frame("samples", samples_message(batch), at))
+        frames.append(_frame("samples", samples_message(batch, locale), at))
     state = state_message(batch.attempt, locale)
     text = json.dumps({**state, "steps": [{**step, "words": ""} for step in state["steps"]]})  # a running clock alone is no news
     if text != known or any(step["status"] not in {"pending", "done", "failed", "canceled", "waiting"} for step in state["steps"]):
@@ -149,11 +149,15 @@ def state_message(attempt: dict[str, Any], locale: str) -> dict[str, Any]:
     }
 
 
-def samples_message(batch: Batch) -> dict[str, Any]:
+def samples_message(batch: Batch, locale: str) -> dict[str, Any]:
     """Return how many samples arrived, how fast by the clock of the journal itself, and in which phase."""
     rate = arrival_rate(batch.samples)
     last = batch.samples[-1]["data"]
-    phase = " · ".join(str(part) for part in (last.get("phase"), f"c = {last['tier']}" if last.get("tier") else None) if part)
+    phase = " · ".join(
+        str(part)
+        for part in (last.get("phase") and word("phase", last["phase"], locale), f"c = {last['tier']}" if last.get("tier") else None)
+        if part
+    )
     return {
         "count": batch.attempt["samples"],
         "count_text": grouped(batch.attempt["samples"]),

@@ -94,7 +94,16 @@ WORDS: dict[str, dict[str, str]] = {
     "rule": {"simple": N_("simple acceptance"), "interval": N_("one-sided interval"), "guarded": N_("guard band")},
     "comparison": {"full": N_("full values, unrounded"), "rounded": N_("rounded values")},
     "on_fail": {"rectify": N_("rectify and test again"), "stop": N_("stop the engagement")},
-    "sign_off": {"required": N_("required before the next gate"), "recorded": N_("recorded")},
+    "sign_off": {"required": N_("required"), "recorded": N_("recorded")},
+    "phase": {
+        "store": N_("storing"),
+        "cool": N_("cooling"),
+        "warmup": N_("warming up"),
+        "canary": N_("checking outputs"),
+        "measure": N_("measuring"),
+        "repeat": N_("repeating"),
+        "soak": N_("soaking"),
+    },
     "edition": {"zh-CN": N_("Chinese edition"), "en": N_("English edition")},
 }
 
