@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -38,7 +37,6 @@ class Lab:
     def _host(self, name: str, **variables: Any) -> dict[str, Any]:
         home = self.root / "lab" / name
         home.mkdir(parents=True)
-        shutil.copy(self.root / "probe.pyz", home / "probe.pyz")
         return {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "qg_root": str(home), **variables}
 
     def run(self, playbook: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -90,9 +88,9 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    """Survey all hosts, and read the drives of the two arrays that have all of them."""
+    """Survey all hosts, and read the drives of the array that has no fault."""
     lab = Lab(tmp_path_factory.mktemp("rack"))
-    for playbook, options in (("survey.yml", ()), ("storage.yml", ("--limit", "array01,array03"))):
+    for playbook, options in (("survey.yml", ()), ("storage.yml", ("--limit", "array01"))):
         done = lab.run(playbook, *options)
         assert done.returncode == 0, done.stdout + done.stderr
     return lab
@@ -132,18 +130,11 @@ def test_the_packs_are_whole_and_hold_what_the_steps_promise(lab):
                 assert {f"evidence/{step.key}/{host}/{name}" for name in names} <= set(files)
 
 
-def test_repeating_the_survey_changes_nothing_on_the_hosts_but_its_pack(lab):
-    again = lab.run("survey.yml", "--limit", "array01")
-    assert again.returncode == 0, again.stdout + again.stderr
-    changed = [line for line in again.stdout.splitlines() if line.startswith("changed:")]
-    assert len(changed) <= 1  # the pack that is brought home is new each time
-    assert "failed=0" in again.stdout
-
-
-def test_check_mode_changes_nothing_and_fails_nowhere(lab):
+def test_check_mode_after_a_run_finds_nothing_to_change_and_changes_nothing(lab):
     before = {path: path.stat().st_mtime_ns for path in (lab.root / "lab").rglob("*")}
     done = lab.run("survey.yml", "--check", "--limit", "array01")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "changed=0" in done.stdout
     assert {path: path.stat().st_mtime_ns for path in (lab.root / "lab").rglob("*")} == before
 
 
