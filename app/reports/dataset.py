@@ -202,7 +202,7 @@ def _scope(facts: Facts, words: Words) -> dict[str, Any]:
         "not_tested": [{**row, "reason": row["reason"] or words("not_tested_default")} for row in left_out],
         "not_tested_none": words("not_tested_none"),
         "array_cache": words.of("array_cache", cache) if facts.gate in ("G2", "G3", "G4") and cache else "",
-        "sla": words("no_sla") if facts.gate == "G3" and not sla else "",
+        "sla": words("no_sla") if facts.gate == "G3" and not sla and not any("SLA" in row["what"] for row in left_out) else "",
         "tries": counts(facts, words),
     }
 
