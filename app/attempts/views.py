@@ -18,7 +18,8 @@ from app.engagements.models import Engagement
 from app.kit.clock import stamp
 from app.reports.models import Report
 from gates.model import StepKind
-from gates.pipeline import may_retry
+from gates.pipeline import engagement_state, may_retry
+from gates.pipeline_facts import Facts
 from gates.transitions import RunStatus
 
 MOST_ROWS = 5000
@@ -30,6 +31,7 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
     """Return everything a page shows of one attempt."""
     require(actor, Permission.VIEW)
     attempt, engagement = access.find_attempt(s, attempt_id, actor)
+    facts = engagement_facts.gather(s, engagement)
     steps = repository.steps_of(s, attempt_id)
     verdicts = repository.verdicts_of(s, attempt_id)
     event_count, sample_count = repository.counts(s, attempt_id)
@@ -38,7 +40,7 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
     sealed = access.figures_sealed(attempt)
     return {
         "id": attempt.id,
-        "engagement": _engagement(engagement),
+        "engagement": _engagement(engagement, facts),
         "gate": attempt.gate,
         "title": gate_title(attempt.gate),
         "number": attempt.number,
@@ -64,7 +66,7 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
             {"from": t.from_status, "event": t.event, "to": t.to_status, "actor": t.actor, "reason": t.reason, "at": stamp(t.at)}
             for t in repository.transitions_of(s, attempt_id)
         ],
-        "may": _may(s, attempt, engagement, steps, actor),
+        "may": _may(attempt, facts, steps, actor),
         "sealed_figures": sealed,
         "comparison_hidden": sealed,
         "document": newest.document if newest and not sealed else None,
@@ -116,15 +118,16 @@ def _limit(limit: int) -> int:
     return max(1, min(limit, MOST_ROWS))
 
 
-def _engagement(e: Engagement) -> dict[str, Any]:
+def _engagement(e: Engagement, facts: Facts) -> dict[str, Any]:
+    state, why = engagement_state(facts)
     return {
         "id": e.id,
         "code": e.code,
         "customer": e.customer,
         "vendor": e.vendor,
         "site": e.site,
-        "state": e.state,
-        "state_reason": e.state_reason,
+        "state": str(state),
+        "state_reason": why.json(),
     }
 
 
@@ -152,12 +155,12 @@ def _params(step: Step) -> dict[str, Any]:
     return {**params, "form": fields_of(params)} if step.kind == StepKind.MANUAL else params
 
 
-def _may(s: Session, attempt: Attempt, engagement: Engagement, steps: list[Step], actor: Actor) -> dict[str, bool]:
+def _may(attempt: Attempt, facts: Facts, steps: list[Step], actor: Actor) -> dict[str, bool]:
     """Return what this person can do with this attempt now."""
     status = RunStatus(attempt.status)
     over = status in (RunStatus.FINISHED, RunStatus.CANCELED) or attempt.verdict is not None
     waits = status is RunStatus.WAITING and any(step.status == "waiting" for step in steps)
-    retriable = status is RunStatus.ERROR and may_retry(engagement_facts.gather(s, engagement), attempt.id) is None
+    retriable = status is RunStatus.ERROR and may_retry(facts, attempt.id) is None
     return {
         "cancel": not over and attempt.cancel_requested_at is None and actor.may(Permission.CANCEL_ATTEMPT),
         "retry": retriable and actor.may(Permission.RETRY_ATTEMPT),

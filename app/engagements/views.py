@@ -22,7 +22,7 @@ from app.kit.clock import stamp
 from app.plans import repository as plans
 from app.plans.models import PlanRevision
 from app.plans.reading import plan_of
-from gates.pipeline import gate_state, may_start, next_action
+from gates.pipeline import engagement_state, gate_state, may_start, next_action
 from gates.pipeline_facts import GATES, Action, Facts, GateState
 from gates.plan import Plan
 from gates.text import Text
@@ -104,6 +104,8 @@ def _item(s: Session, engagement: Engagement, actor: Actor) -> tuple[dict[str, A
     given = approvals.approvals_of(s, engagement.id)
     facts = facts_of(engagement, revisions, tries, given)
     plan = plan_of(revisions[-1])
+    # Asked of the rules, not of the stored column: an attempt that was canceled a moment ago may have been the last one.
+    state, why = engagement_state(facts)
     item = {
         "id": engagement.id,
         "code": engagement.code,
@@ -111,8 +113,8 @@ def _item(s: Session, engagement: Engagement, actor: Actor) -> tuple[dict[str, A
         "vendor": engagement.vendor,
         "site": engagement.site,
         "contract": engagement.contract,
-        "state": engagement.state,
-        "state_reason": engagement.state_reason,
+        "state": str(state),
+        "state_reason": why.json(),
         "simulated": bool(engagement.targets["simulated"]),
         "created_at": stamp(engagement.created_at),
         "version": engagement.version,

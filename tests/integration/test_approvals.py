@@ -223,6 +223,19 @@ def test_an_engagement_without_attempts_left_is_closed_by_both_parties_and_then_
                 start_attempt(s, engagement_id=engagement.id, gate="G1", rehearsal=rehearsal, actor=cast.li_wei)
 
 
+def test_attempts_used_up_by_cancels_alone_leave_the_engagement_to_be_closed(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        for _ in range(3):
+            attempt = start_attempt(s, engagement_id=engagement.id, gate="G1", actor=cast.li_wei)
+            attempt.counted_at = clock.now()
+            finish(s, attempt, None, status="canceled")
+        view = overview(s, engagement_id=engagement.id, actor=cast.viewer)
+        assert (view["state"], view["next"]["kind"], view["gates"][0]["state"]) == ("not_concluded", "close", "not_concluded")
+        decide(s, "close", cast.chen_jing, cast.wang_fang)
+        assert engagement.state == "closed"
+
+
 def test_four_passes_signed_where_required_conclude_the_engagement(cast: Cast) -> None:
     with write_session() as s:
         engagement = engage(s, cast)
