@@ -135,3 +135,25 @@ def test_a_row_that_cannot_be_moved_is_pushed_back_and_never_spins(monkeypatch: 
 
         assert attempt.next_due_at is not None
         assert (attempt.next_due_at - database_now(s)).total_seconds() > 5
+
+
+def test_another_node_takes_over_only_from_a_silent_one_and_with_a_higher_fence() -> None:
+    from datetime import timedelta
+
+    from app.engine import locks
+    from app.engine.models import HostLock, Node
+    from app.engine.policy import NODE_STALE_S
+    from app.kit.db import database_now
+
+    attempt_id = make_attempt(playbook_step())
+    with write_session() as s:
+        s.merge(attempt_of(attempt_id)).node = "far"
+        s.add(Node(name="far", heartbeat_at=database_now(s)))
+    assert locks.take(attempt_id, ["E/gpu01"]) == 1
+    assert not advance(attempt_id, 0)
+    with write_session() as s:
+        s.get_one(Node, "far").heartbeat_at = database_now(s) - timedelta(seconds=NODE_STALE_S + 1)
+    assert advance(attempt_id, 0)
+    attempt = attempt_of(attempt_id)
+    with read_session() as s:
+        assert (attempt.node, attempt.fence, s.get_one(HostLock, "E/gpu01").fence) == (settings().node, 2, 2)

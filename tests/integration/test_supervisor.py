@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +13,11 @@ import pytest
 
 from app.engine import marker
 from app.kit.errors import Refused
-from app.settings import settings
+from app.settings import ROOT, settings
 from app.up import Supervisor
+from app.up.broker import socket_path
 from app.up.leftovers import SUPERVISED
-from tests.engine_kit import PLAYBOOKS, attempt_of, ended, make_attempt, playbook_step, wait_for
+from tests.engine_kit import PLAYBOOKS, attempt_of, ended, job_step, make_attempt, manual_step, playbook_step, steps_of, wait_for
 
 
 @pytest.fixture
@@ -50,3 +54,43 @@ def test_an_attempt_goes_through_celery_and_nothing_is_left_when_the_service_sto
     service.stop()
     assert mentions(state) == []
     assert marker.carriers(str(state), SUPERVISED) == []
+
+
+def test_stopping_cancels_what_runs_and_ends_the_job_on_this_machine(service: Supervisor, state: Path) -> None:
+    attempt_id = make_attempt(job_step(params={"kind": "run", "seconds": 120, "lines": 10}))
+    waiting = make_attempt(manual_step())
+    os.kill(service.pids()["beat"], signal.SIGKILL)  # it is started again, or nothing would move below
+    wait_for(lambda: steps_of(attempt_id)[0].status == "running", 60)
+    started = next((state / "lab").glob("*/gpu01/jobs/*/started"))
+    assert marker.state(int(started.read_text())) not in ("", "Z")
+    assert service.restarts()["beat"] == 1
+    service.stop()
+    assert attempt_of(attempt_id).status == "canceled"
+    assert attempt_of(waiting).status == "waiting"  # it runs nothing, and a person may take days
+    assert mentions(state) == []
+
+
+def test_what_a_killed_supervisor_left_is_ended_by_the_next_one(state: Path) -> None:
+    code = "from app.up import Supervisor; import time; s = Supervisor(); s.start(web=False, wait=False); print('up', flush=True); time.sleep(600)"
+    first = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
+    assert first.stdout is not None
+    assert first.stdout.readline() == b"up\n"
+    first.kill()
+    first.wait()
+    left = mentions(state)
+    assert len(left) >= 3  # broker, worker, beat
+    supervisor = Supervisor()
+    try:
+        supervisor.start(web=False, wait=False)
+        assert not set(left) & set(mentions(state))
+    finally:
+        supervisor.stop()
+    assert mentions(state) == []
+
+
+def test_a_state_directory_with_a_long_name_gets_a_short_socket(tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 120)
+    assert len(os.fsencode(socket_path(long))) <= 100
+    assert socket_path(long) == socket_path(long)
+    assert socket_path(long) != socket_path(long / "y")
+    assert socket_path(long).parent.stat().st_mode & 0o077 == 0
