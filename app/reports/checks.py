@@ -16,6 +16,7 @@ _SHARES = (
 )
 _RATIO = re.compile("|".join(_SHARES.split()))
 _SIGNED = re.compile(r"gain")
+_LIMIT_WORDS = {"rated": ("as rated", "额定值")}
 _TIMES = {"ns": 1, "us": 1_000, "ms": 1_000_000}
 _STATUS_ORDER = ("breached", "unknown", "not_tested", "holds", "not_applicable")
 
@@ -36,7 +37,7 @@ def value_text(value: Any, unit: str, quantity: str, limits: tuple[Any, ...] = (
     if unit in _TIMES:
         return f.ms_of_ns(got * _TIMES[unit], limits=[b * _TIMES[unit] for b in bounds])
     if unit in ("B", "bytes", "byte"):
-        return f.size(got)
+        return f.size(got, limits=bounds)
     if unit == "bit/s":
         return f.bit_rate(got)
     if unit in ("tok/s", "token/s", "tokens/s"):
@@ -56,10 +57,14 @@ def limit_text(limit: dict[str, Any] | None, unit: str, quantity: str, language:
     """Format a limit with exactly the digits it was agreed with: ">= 25 %", "+29 % .. +40 %", "= EDA57F1Q"."""
     if not limit or limit.get("op") in (None, "none"):
         return ""
-    low, high, op = limit.get("low"), limit.get("high"), limit["op"]
+    low, high, op = limit.get("low"), limit.get("high"), str(limit["op"])
+    if op == "set" and f.number(low) is not None:
+        op = "=="
 
     def one(value: Any) -> str:
-        if f.number(value) is None or unit in _TIMES or unit in ("B", "bytes", "byte", "bit/s", "s"):
+        if f.number(value) is None:
+            return _LIMIT_WORDS.get(str(value), (str(value), str(value)))[f.zh(language)]
+        if unit in _TIMES or unit in ("B", "bytes", "byte", "bit/s", "s"):
             return value_text(value, unit, quantity, (), language)
         if is_ratio(quantity, unit):
             return f.limit_percent(value, sign=bool(_SIGNED.search(quantity)))
@@ -104,6 +109,8 @@ def check_row(check: dict[str, Any], words: Words) -> dict[str, Any]:
     unit, quantity, language = str(check.get("unit", "1")), str(check.get("quantity", "")), words.language
     value = check.get("value")
     shown = value_text(value, unit, quantity, _limits(check), language)
+    if value is None and check["verdict"] == "pass":
+        shown = ""  # a question without a number, answered; a number that is missing never passes and is printed as such
     because = check.get("because")
     ends = check.get("interval") or {}
     return {

@@ -107,15 +107,16 @@ def tok_s(value: Any, *, limits: Iterable[Any] = ()) -> str:
     return f"{grouped(got, digits=1 if abs(got) >= 100 else 2, limits=limits)} tok/s"
 
 
-def size(value: Any) -> str:
-    """Format a number of bytes in decimal units, as drives and memory rates are sold: 7.68 TB, 41.6 MB, 512 B."""
+def size(value: Any, *, limits: Iterable[Any] = ()) -> str:
+    """Format a number of bytes in decimal units, as drives are sold: 7.68 TB, 41.6 MB. Below 100,000 B every byte is printed: 4096 B."""
     got = number(value)
     if got is None:
         return MISSING
     for unit, power in (("PB", 15), ("TB", 12), ("GB", 9), ("MB", 6), ("kB", 3)):
-        if abs(got) >= Decimal(10) ** power:
-            return f"{exact(rounded(got.scaleb(-power), 2))} {unit}"
-    return f"{exact(got)} B"
+        if abs(got) >= max(Decimal(10) ** power, Decimal(100_000)):
+            bounds = [limit.scaleb(-power) for limit in map(number, limits) if limit is not None]
+            return f"{exact(rounded(got.scaleb(-power), 2, bounds))} {unit}"
+    return f"{grouped(got)} B" if got == got.to_integral_value() else f"{exact(got)} B"
 
 
 def megabytes(value: Any) -> str:

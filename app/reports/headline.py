@@ -15,6 +15,8 @@ MAIN = {
     "G4": ("g4.error_rate", "g4.drift"),
 }
 
+_WORST = ("fail", "invalid", "inconclusive", "conditional")
+
 
 def headlines(document: dict[str, Any], rows: list[dict[str, Any]], gate: str, words: Words) -> list[dict[str, Any]]:
     """Return up to two panels: {title, value, limit, interval, verdict, note, check}; `check` feeds the bar that shows it."""
@@ -29,8 +31,9 @@ def headlines(document: dict[str, Any], rows: list[dict[str, Any]], gate: str, w
 
 
 def key_checks(rows: list[dict[str, Any]], gate: str, most: int = 8) -> list[dict[str, Any]]:
-    """Return the checks of page 1: blocking ones that do not pass come first, then the main quantities at every tier."""
+    """Return the checks of page 1: blocking ones that do not pass come first, the worst on top, then the main quantities at every tier."""
     missed = [row for row in rows if row["severity"] == "blocking" and row["verdict"] != "pass"]
+    missed.sort(key=lambda row: _WORST.index(row["verdict"]) if row["verdict"] in _WORST else 0)
     main = [row for row in rows if row not in missed and row["id"].startswith(MAIN.get(gate, ("-",)))]
     return (missed + main)[:most]
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from app.reports.checks import check_row
 from app.reports.dataset import build
 from app.reports.thresholds import _leaves, threshold_rows
 from app.reports.words import Words, catalogue
 from gates.canonical import canonical_bytes
+from gates.model import Limit
 from gates.plan import parse_plan
 from gates.text import Text
 from tests.unit.reports import samples
@@ -194,3 +196,9 @@ def test_an_unpacking_form_is_printed_in_the_words_of_its_fields() -> None:
         ("序列号一致", "是"),
         ("a.jpg", "0" * 64),
     ]
+
+
+def test_a_question_without_a_number_is_blank_when_answered_and_a_missing_number_never_is() -> None:
+    check = samples.check("g1.unpacking", "Unpacking", "开箱", None, Limit("none"), unit="1").json()
+    assert check_row(check, Words("en"))["value"] == ""
+    assert check_row({**check, "verdict": "inconclusive"}, Words("en"))["value"] == "n/a"

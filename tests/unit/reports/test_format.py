@@ -51,7 +51,9 @@ def test_times_rates_sizes_and_durations_carry_their_unit() -> None:
     assert f.tok_s("5640.104") == "5640.1 tok/s"
     assert f.tok_s("12345.6") == "12,345.6 tok/s"
     assert f.size(7_680_000_000_000) == "7.68 TB"
-    assert f.size(512) == "512 B"
+    assert f.size(4096) == "4096 B"
+    assert f.size(7_681_501_126_656) == "7.68 TB"
+    assert f.size(7_680_000_000_001, limits=[7_680_000_000_000]) == "7.680000000001 TB"
     assert f.bit_rate(100_000_000_000) == "100 Gbit/s"
     assert f.duration(259_200) == "72 h"
     assert f.duration(5400, "zh_CN") == "1 小时 30 分钟"
@@ -64,6 +66,9 @@ def test_a_limit_is_printed_with_the_digits_it_was_agreed_with() -> None:
     assert limit_text({"op": "<=", "low": None, "high": "1.05"}, "1", "ttft_p99_ratio") == "≤ 1.05"
     assert limit_text({"op": "==", "low": "EDA57F1Q", "high": None}, "1", "firmware") == "= EDA57F1Q"
     assert limit_text({"op": "<=", "low": None, "high": "200"}, "h", "power_on_hours") == "≤ 200 h"
+    assert limit_text({"op": ">=", "low": "rated", "high": None}, "lanes", "lowest PCIe width", "zh-CN") == "≥ 额定值"
+    assert limit_text({"op": "set", "low": "4", "high": "4"}, "1", "serial numbers found") == "= 4"
+    assert limit_text({"op": ">=", "low": "4096", "high": None}, "B", "smallest active MTU") == "≥ 4096 B"
     assert limit_text({"op": "none", "low": None, "high": None}, "1", "x") == ""
 
 
