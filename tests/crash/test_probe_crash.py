@@ -87,7 +87,7 @@ def test_many_starters_at_once_lead_to_one_job(place):
 
 
 def test_a_killed_job_is_dead_and_its_journal_has_no_gap_no_repeat_and_no_torn_line_in_sight(place):
-    engine, path, port = lab_engine(place, place / "probe.pyz", prefill_tokens_per_s=50_000_000)
+    engine, path, port = lab_engine(place, place / "probe.pyz", decode_base_s=0.005)
     probe(place / "probe.pyz", "engine", "start", "--spec", path)
     spec = job_spec("soak", port, kind="soak", engine=engine, soak={"seconds": 60, "tier": 8}, workload={"context_tokens": 64})
     probe(place / "probe.pyz", "job", "start", "--root", place / "root", "--spec", write(place / "spec.json", spec))
@@ -108,7 +108,7 @@ def test_a_killed_job_is_dead_and_its_journal_has_no_gap_no_repeat_and_no_torn_l
     kill(job)
     wait_for(lambda: poll(place, "soak")["state"] == "dead", what="the death")
     while True:
-        found = fetch(10_000)
+        found = fetch(100_000)
         assert (found["state"], found["exit"]) == ("dead", None)
         if all(c["from"] == c["to"] for c in found["chunks"].values()):
             break

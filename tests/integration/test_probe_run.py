@@ -140,17 +140,21 @@ def test_silent_errors_of_the_engine_are_on_the_account(place, fault, kind):
     assert all(r["http_status"] == 200 for r in measured)
 
 
-def test_a_warm_page_cache_and_lost_kv_are_seen(place):
-    spec = with_lab(place, "warm", lab={"faults": {"read_ahead_share": 1.0}})
-    folder, _ = run(place, spec)
-    assert not next(p for p in lines(folder / "phases.jsonl") if p["phase"] == "cool")["ok"] or any(
-        c["resident_bytes"] for c in lines(folder / "coldness.jsonl") if c["when"] == "before_tier"
-    )
-    lost, _ = run(place, with_lab(place, "lost", lab={"faults": {"lost_kv_share": 1.0}}, workload={"set": "lost"}))
+def test_an_engine_that_warms_its_files_is_seen(place):
+    folder, _ = run(place, with_lab(place, "warm", lab={"faults": {"read_ahead_share": 1.0}}))
+    cooled = next(p for p in lines(folder / "phases.jsonl") if p["phase"] == "cool")
+    warm = [c for c in lines(folder / "coldness.jsonl") if c["when"] in ("after_cool", "before_tier") and c["resident_bytes"]]
+    assert warm
+    assert cooled["ok"] is (warm[0]["when"] != "after_cool")
+
+
+def test_lost_kv_fails_the_canary_and_the_run_measures_on_since_the_judge_decides(place):
+    lost, end = run(place, with_lab(place, "lost", lab={"faults": {"lost_kv_share": 1.0}}))
+    assert end["outcome"] == "done"
     canary = next(p for p in lines(lost / "phases.jsonl") if p["phase"] == "canary")
     assert canary["ok"] is False
     assert canary["detail"]["stored"]["hit"] is False
-    assert len([r for r in lines(lost / "records.jsonl") if r["phase"] == "measure"]) == 14  # it measures on: the judge decides
+    assert len([r for r in lines(lost / "records.jsonl") if r["phase"] == "measure"]) == 14
 
 
 def test_a_used_up_quota_ends_a_run_by_name_at_a_line_end(place):
@@ -183,7 +187,8 @@ def test_a_soak_keeps_the_load_on_and_brings_telemetry(place):
 
 
 def test_an_engine_that_crashes_in_a_soak_is_an_event_is_started_again_and_the_outage_is_on_the_account(place):
-    spec = with_lab(place, "soak", kind="soak", lab={"faults": {"crash_after_loads": 20}}, phases={**PHASES, "canary": False})
+    spec = with_lab(place, "soak", kind="soak", lab={"faults": {"crash_after_loads": 20}, "hbm_tokens": 4096}, phases={**PHASES, "canary": False})
+    spec["soak"]["seconds"] = 10  # long enough for a restart on a busy machine
     folder, end = run(place, spec)
     assert end["outcome"] == "done", (folder / "job.log").read_text()
     events = [e["kind"] for e in lines(folder / "events.jsonl")]

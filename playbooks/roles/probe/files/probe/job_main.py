@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import signal
@@ -81,9 +82,9 @@ class Job:
         row.update(boot_id=clock.boot_id(), ok=True, detail={})
         try:
             yield row
-        except ProbeError as error:
+        except BaseException as error:
             row["ok"] = False
-            row["detail"]["error"] = {"kind": error.kind, "message": str(error)}
+            row["detail"]["error"] = _error(error)
             raise
         finally:
             row["ended_ns"] = clock.mono_ns()
@@ -144,6 +145,8 @@ def _work(job: Job) -> Any:
 
 def _error(error: BaseException) -> Dict[str, str]:
     kind = error.kind if isinstance(error, ProbeError) else "internal"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        kind = "disk_full"
     return {"kind": kind, "message": str(error) if isinstance(error, ProbeError) else "%s: %s" % (type(error).__name__, error)}
 
 

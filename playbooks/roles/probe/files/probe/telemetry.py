@@ -44,6 +44,8 @@ class Telemetry:
         self._job, self._session, self._engine = job, session, session.engine
         self._ended = threading.Event()
         self._known = session.engine.process()
+        self._down = False
+        self._starter: Optional[threading.Thread] = None
         self._kv: Dict[str, Any] = {"bytes": None, "next": 0.0}
         self._thread = threading.Thread(target=self._work, name="telemetry", daemon=True)
         self.problem: Optional[BaseException] = None
@@ -55,6 +57,8 @@ class Telemetry:
     def __exit__(self, *_: Any) -> None:
         self._ended.set()
         self._thread.join(30)
+        if self._starter:
+            self._starter.join(300)
 
     def _work(self) -> None:
         period, due = float(self._job.spec["soak"]["telemetry_s"]), time.monotonic()
@@ -74,25 +78,28 @@ class Telemetry:
         now = self._engine.process()
         if now == self._known:
             return
-        if self._known:
-            self._event("engine_exit", {"engine": self._known, "log": "see the engine's log on the host"})
-        if now is None and (self._job.spec["engine"].get("control") or {}).get("start"):
-            now = self._restart()
+        if self._known is None:  # first seen only now
+            self._known = now
+            return
+        if not self._down:
+            self._down = True
+            self._event("engine_exit", {"engine": self._known, "replaced": now is not None})
         if now is not None:
             self._event("engine_restart", {"engine_before": self._known, "engine": now})
-        self._known = now if now is not None else None
+            self._known, self._down = now, False
+        elif not (self._starter and self._starter.is_alive()) and (self._engine.spec.get("control") or {}).get("start"):
+            self._starter = threading.Thread(target=self._restart, name="restart", daemon=True)  # samples go on while it loads its model
+            self._starter.start()
 
-    def _restart(self) -> Optional[Dict[str, Any]]:
-        """Start the engine again unless the job is ending; a failed start is an event and is tried again at the next look."""
+    def _restart(self) -> None:
+        """Start the engine again unless the job is ending; a failed start is an event and is tried again after a while."""
         if self._job.why_stop() or self._ended.is_set():
-            return None
+            return
         try:
             self._engine.control("start")
         except ProbeError as error:
             self._event("engine_start_failed", {"kind": error.kind, "message": str(error)})
             self._ended.wait(5)
-            return None
-        return self._engine.process()
 
     def _event(self, kind: str, detail: Dict[str, Any]) -> None:
         self._job.journals.put("events.jsonl", {"kind": kind, "detail": detail})
