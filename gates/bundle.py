@@ -10,13 +10,13 @@ import hashlib
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gates.canonical import canonical_bytes, sha256_hex
-from gates.model import Problem
 from gates.plan import InvalidPlan, Plan, load_plan
 from gates.text import Text
 from gates.version import JUDGE_VERSION, RULES_HASH
@@ -28,6 +28,7 @@ MAX_TOTAL_BYTES = 8 * 1024**3
 MAX_DOCUMENT_BYTES = 64 * 1024**2  # manifest.json, verdict.json, inputs.json
 MAX_RATIO = 400  # of a zip member: text journals shrink about tenfold, a bomb a thousandfold
 _PATH = re.compile(r"evidence/[^\x00-\x1f\\]{1,280}")
+_DAMAGE = (OSError, KeyError, EOFError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)  # of a zip, as Python names it
 _KEYS = ("schema", "judge_version", "rules_hash", "plan", "plan_hash", "gate", "attempt", "simulated", "files")
 
 
@@ -94,7 +95,7 @@ class Bundle:
             raise Unreadable(f"{path} is not in the manifest.", f"{path} 不在清单中。")
         try:
             data = self._read(path)
-        except (OSError, KeyError, zipfile.BadZipFile) as error:
+        except _DAMAGE as error:
             raise Unreadable(f"{path} cannot be read: {error}.", f"无法读取 {path}：{error}。") from error
         if len(data) != entry["size"] or sha256_hex(data) != entry["sha256"]:
             raise Unreadable(f"{path} differs from the manifest (size or SHA-256).", f"{path} 与清单不一致（大小或 SHA-256）。")
@@ -161,7 +162,7 @@ def read_bundle(path: Path | str, *, expect_manifest: str | None = None) -> Bund
     members = dict(source.members())
     if MANIFEST not in members:
         raise Unreadable(f"{path} holds no {MANIFEST}, so it is not an evidence bundle.", f"{path} 中没有 {MANIFEST}，不是证据包。")
-    raw = source.read(MANIFEST)
+    raw = _bytes(source, MANIFEST)
     manifest = _document(raw, MANIFEST)
     _check_manifest(manifest)
     try:
@@ -171,7 +172,7 @@ def read_bundle(path: Path | str, *, expect_manifest: str | None = None) -> Bund
     if canonical != raw:
         raise Unreadable(f"{MANIFEST} is not canonical JSON (RFC 8785).", f"{MANIFEST} 不是规范 JSON（RFC 8785）。")
     _match(manifest, members)
-    verdict = _document(source.read(VERDICT), VERDICT) if VERDICT in members else None
+    verdict = _document(_bytes(source, VERDICT), VERDICT) if VERDICT in members else None
     bundle = Bundle(manifest, source.read, verdict=verdict)
     if expect_manifest is not None and bundle.manifest_hash.removeprefix("sha256:") != expect_manifest.removeprefix("sha256:").lower():
         raise Unreadable(
@@ -276,7 +277,7 @@ class _Source:
                 if size > entry["size"]:
                     break
                 digest.update(block)
-        except (OSError, zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+        except _DAMAGE as error:
             raise Unreadable(f"{name} cannot be read: {error}.", f"无法读取 {name}：{error}。") from error
         if size != entry["size"] or digest.hexdigest() != entry["sha256"]:
             raise Unreadable(f"{name} differs from the manifest (SHA-256).", f"{name} 与清单不一致（SHA-256）。")
@@ -353,6 +354,13 @@ class _Zip(_Source):
                 yield block
 
 
+def _bytes(source: _Source, name: str) -> bytes:
+    try:
+        return source.read(name)
+    except _DAMAGE as error:
+        raise Unreadable(f"{name} cannot be read: {error}.", f"无法读取 {name}：{error}。") from error
+
+
 def _open(path: Path) -> _Source:
     if path.is_dir():
         return _Directory(path)
@@ -360,10 +368,5 @@ def _open(path: Path) -> _Source:
         raise Unreadable(f"{path} does not exist.", f"{path} 不存在。")
     try:
         return _Zip(path)
-    except (zipfile.BadZipFile, OSError) as error:
+    except _DAMAGE as error:
         raise Unreadable(f"{path} is neither a directory nor a readable zip: {error}.", f"{path} 既不是目录也不是可读的 zip：{error}。") from error
-
-
-def problem_of(error: Unreadable, evidence: str = "") -> Problem:
-    """Return an unreadable file as a problem of the judgement."""
-    return Problem("unreadable", error.text, evidence)

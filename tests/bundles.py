@@ -53,6 +53,12 @@ def small_plan(differences: Mapping[str, Any] | None = None) -> Plan:
     return parse_plan(merged(SMALL, differences or {}))
 
 
+def soak_plan(differences: Mapping[str, Any] | None = None) -> Plan:
+    """Return a plan with a soak of a day, 3600 times as fast."""
+    fast = {"rig": {"simulated": True, "time_scale": "3600"}, "g4": {"duration": "24 h", "gap_max": "30 min", "leak": {"warmup": "4 h"}}}
+    return small_plan(merged(fast, differences or {}))
+
+
 @dataclass(frozen=True)
 class Truth:
     """What is true in the simulated world. Times in milliseconds a unit of concurrency."""
@@ -196,11 +202,11 @@ def g3_evidence(truth: Truth | None = None, plan: Plan | None = None) -> Evidenc
 
 
 def g4_evidence(truth: Truth | None = None, plan: Plan | None = None, *, hours: float | None = None) -> Evidence:
-    """Return the evidence of a G4 attempt on a scaled clock: 72 h of the plan as 72 s unless the plan says otherwise."""
+    """Return the evidence of a G4 attempt on a scaled clock: a day of the plan as 24 s unless the plan says otherwise."""
     from gates.g4_soak import steps
 
     truth = truth or Truth()
-    plan = plan or small_plan({"rig": {"simulated": True, "time_scale": "3600"}, "g4": {"gap_max": "30 min"}})
+    plan = plan or soak_plan()
     evidence = Evidence("G4", plan, simulated=plan.rig.simulated)
     evidence.files["evidence/inputs.json"] = _inputs(plan)
     spec = next(s for s in steps(plan) if s.kind is StepKind.JOB)

@@ -74,7 +74,7 @@ def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -
         source="g3.throughput_gain_band",
         evidence=_records(data),
     )
-    found = _measured(data, standing, tier)
+    found = _measured(data, standing, tier, but="g2_agreement")  # above the band this claim weighs more than elsewhere
     if isinstance(found, CheckResult):
         return _carry(blank, found)
     effect = Effect(tuple((a.output_per_s, b.output_per_s) for a, b in found), drop=False)
@@ -94,6 +94,9 @@ def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -
     if above(effect, band.high, plan.decision):
         outcome, more = _above_band(outcome, plan, standing)
         return _answer(blank, outcome, _join(reason, more), band.high - outcome.value)
+    refusal = standing.performance()
+    if refusal:
+        return refused(blank, refusal)
     if outcome.verdict is Verdict.FAIL:
         least = Text(" It takes {x} tok/s to reach the band.", "需达到 {x} tok/s 才进入区间。").fill(x=to_decimal(Fraction((1 + band.low) * base), 1))
         reason = _join(reason, least)
@@ -104,6 +107,9 @@ def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -
 def _above_band(outcome: Outcome, plan: Plan, standing: Standing) -> tuple[Outcome, Text]:
     """Return what an estimate above the band is worth. `audit` makes replay, placebo and G2 agreement required evidence."""
     rule = plan.g3.throughput_gain_band.above
+    refusal = standing.performance()
+    if refusal and rule != "audit":
+        return replace(outcome, verdict=refusal.verdict, because=None), refusal.reason
     if rule == "accept":
         return replace(outcome, verdict=Verdict.PASS, because=None), Text(" Above the band, which the plan accepts.", "高于区间，方案约定接受。")
     if rule == "fail":
@@ -135,10 +141,10 @@ def _above_band(outcome: Outcome, plan: Plan, standing: Standing) -> tuple[Outco
     return replace(outcome, verdict=Verdict.CONDITIONAL, because=Because.ABOVE_BAND), text
 
 
-def _measured(data: Findings, standing: Standing, tier: int) -> tuple[tuple[TierStats, TierStats], ...] | CheckResult:
+def _measured(data: Findings, standing: Standing, tier: int, *, but: str = "") -> tuple[tuple[TierStats, TierStats], ...] | CheckResult:
     """Return the run pairs of a tier, or a blank check with the verdict and reason why there is nothing to compare."""
     blank = CheckResult("", Text("", ""), Verdict.INCONCLUSIVE, _no_stats(tier))
-    refusal = standing.performance()
+    refusal = standing.performance(but=but)
     if refusal:
         return refused(blank, refusal)
     found = tier_pairs(data, tier)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from statistics import median
+from typing import Any
 
 from gates.g4.checks import Soak, answer, check
 from gates.g4.series import theil_sen
@@ -29,15 +30,11 @@ def leak(soak: Soak, standing: Standing) -> CheckResult:
     blank = check("leak", Text("No memory leak", "无内存泄漏"), Limit("<=", high=limit), "g4.leak", soak.files("telemetry.jsonl"))
     begun = soak.clock.start_ns + int(soak.plan.scaled_seconds(rule.warmup.base) * NS)
     rows = [t for t in soak.pack.telemetry if t.get("boot_id") == soak.clock.boot_id and (count(t.get("mono_ns")) or 0) >= begun]
-    seen = [(count(t.get("mono_ns")), count(at(t, "engine", "rss_bytes")), at(t, "engine", "pid")) for t in rows]
-    points = [
-        (float(Decimal(mono - begun) / NS * soak.clock.scale), float(rss))
-        for mono, rss, pid in seen
-        if mono is not None and rss and pid == seen[-1][2]
-    ]
+    points = _longest_life(soak, rows, begun)
     free = next((f for f in (count(at(t, "host", "mem_available_bytes")) for t in rows) if f), None)
     fit = theil_sen(points, float(soak.plan.decision.confidence))
-    if fit is None or not free or len(points) < soak.plan.g4.coverage_min * len(seen):
+    # A labelled injection may end the process; then the longest life must hold its share of the samples.
+    if fit is None or not free or len(points) < soak.plan.g4.coverage_min * len(rows) / (len(soak.injections) + 1):
         text = Text(
             "{n} samples of one engine process after the warm-up show its memory: too few to tell.",
             "预热后仅有 {n} 个同一引擎进程的内存样本：不足以判断。",
@@ -50,6 +47,17 @@ def leak(soak: Soak, standing: Standing) -> CheckResult:
         "内存在 {h} 内至少增长 {g} MiB，为可用 {f} MiB 的 {v}（上限 {l}）；估计 {e} MiB/h。",
     ).fill(g=f"{growth / 2**20:.1f}", h=rule.horizon, v=percent(share, limit), f=free // 2**20, l=percent(limit), e=f"{fit[0] * 3600 / 2**20:.3f}")
     return answer(blank, standing, met=share <= limit, value=share, reason=reason, margin=limit - share)
+
+
+def _longest_life(soak: Soak, rows: Sequence[dict[str, Any]], begun: int) -> list[tuple[float, float]]:
+    """Return (seconds of the plan, bytes) of the engine process that was seen most often."""
+    lives: dict[tuple[Any, Any], list[tuple[float, float]]] = {}
+    for row in rows:
+        mono, rss = count(row.get("mono_ns")), count(at(row, "engine", "rss_bytes"))
+        if mono is not None and rss:
+            point = (float(Decimal(mono - begun) / NS * soak.clock.scale), float(rss))
+            lives.setdefault((at(row, "engine", "pid"), at(row, "engine", "start_ticks")), []).append(point)
+    return max(lives.values(), key=len, default=[])
 
 
 def coverage(soak: Soak, standing: Standing) -> list[CheckResult]:

@@ -147,6 +147,12 @@ def gain_explained(data: Findings) -> ClaimResult:
             if found is None:
                 yield Finding(ClaimStatus.UNKNOWN, _FEW, None, None, tier)
                 continue
+            if any(s.failed for pair in found for s in pair):
+                lost = Text("c{t}: requests failed, so their tokens are missing from the throughput.", "c{t}：有请求失败，其词元未计入吞吐。").fill(
+                    t=tier
+                )
+                yield Finding(ClaimStatus.UNKNOWN, lost, None, None, tier)
+                continue
             gain = math.prod((b.output_per_s / a.output_per_s for a, b in found), start=Fraction(1))
             allowed = math.prod((a.e2e_mean / b.e2e_mean for a, b in found), start=Fraction(1))
             off = abs(Effect(((allowed, gain),), drop=False).value()) / len(found)

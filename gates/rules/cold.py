@@ -117,6 +117,10 @@ def engine_restarted_cold(data: Findings, arm: str) -> ClaimResult:
             elif before is not None and before == now:
                 reason = Text("the engine that stored or served before is still the one that runs.", "此前写入或服务的引擎进程仍在运行。")
                 yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, files)
+            elif any(_seen(run, when, tier) == 0 for tier in run.tiers for when in ("before_tier", "after_tier")):
+                yield unknown(
+                    run, "the engine process was not noted before and after each tier.", "未在每个档位前后记录引擎进程。", files=("coldness.jsonl",)
+                )
             elif any(_process(c.get("engine")) != now for c in run.pack.coldness if c.get("when") != "after_cool"):
                 reason = Text("the engine process changed while it was measured.", "测量期间引擎进程发生变化。")
                 yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, files)
@@ -125,6 +129,10 @@ def engine_restarted_cold(data: Findings, arm: str) -> ClaimResult:
                 yield Finding(ClaimStatus.HOLDS, reason, None, run.key, None, files)
 
     return fold("engine_restarted_cold", arm, findings())
+
+
+def _seen(run: Run, when: str, tier: int) -> int:
+    return sum(c.get("when") == when and c.get("tier") == tier for c in run.pack.coldness)
 
 
 def _process(value: Any) -> tuple[int, int] | None:

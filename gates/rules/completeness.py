@@ -9,6 +9,7 @@ from gates.bundle import INPUTS, Bundle
 from gates.model import CheckResult, Problem, StepKind, StepSpec, Verdict
 from gates.plan import Plan
 from gates.readers.run_pack import Pack, read_pack
+from gates.readers.strict import at, count
 from gates.rules.claim import Findings, Run
 from gates.rules.estimates import tier_stats
 from gates.text import Text
@@ -35,7 +36,7 @@ def gather(plan: Plan, bundle: Bundle, steps: Sequence[StepSpec]) -> Gathered:
             continue
         pack = read_pack(bundle, step.key, hosts[0], names)
         problems += [p for p in pack.problems if p.code != "missing"]  # missing files are listed by identity already
-        problems += _wrong_job(bundle, step, pack)
+        problems += [*_wrong_job(bundle, step, pack), *_phase_problems(step, pack)]
         tiers = [int(t["tier"]) for t in step.params["tiers"]]
         stats = {tier: tier_stats(pack.of("measure", tier), tier) for tier in tiers}
         runs.append(Run(step, pack, {tier: found for tier, found in stats.items() if found is not None}))
@@ -114,6 +115,29 @@ def _job_hosts(bundle: Bundle, step: StepSpec) -> tuple[tuple[str, ...], tuple[s
 def _not_one_host(step: StepSpec, hosts: Sequence[str]) -> Problem:
     text = Text("{s}: a run is driven by one load generator, the engagement names {n} ({h}).", "{s}：一轮由一台负载机驱动，项目给出 {n} 台（{h}）。")
     return Problem("hosts", text.fill(s=step.key, n=len(hosts), h=", ".join(hosts) or "-"), INPUTS)
+
+
+def _phase_problems(step: StepSpec, pack: Pack) -> list[Problem]:
+    """Return what is wrong with the phases: each that the step asks for must be there once, with its times."""
+    params, where = step.params, pack.path("phases.jsonl")
+    tiers = [int(t["tier"]) for t in params["tiers"]]
+    soak = params["kind"] == "soak"
+    measured: list[tuple[str, int | None]] = [("soak", int(params["tier"]))] if soak else [("measure", tier) for tier in tiers]
+    wanted = [
+        *measured,
+        *((name, None) for name, asked in (("store", params["store"]), ("cool", params["cool"]), ("repeat", params["repeat"])) if asked),
+    ]
+    problems = []
+    for name, tier in wanted:
+        phase = pack.phase(name, tier)
+        begun, ended = count(at(phase, "started_ns")), count(at(phase, "ended_ns"))
+        label = f"{name} c{tier}" if tier else name
+        if begun is None or ended is None or ended < begun:
+            text = Text("{p}: the phase {n} is not there exactly once, with its times.", "{p}：阶段 {n} 缺失、重复或缺少时间。").fill(
+                p=where, n=label
+            )
+            problems.append(Problem("phase", text, where))
+    return problems
 
 
 def _wrong_job(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:

@@ -46,17 +46,23 @@ class Effect:
         bound = Fraction(1 - limit if self.drop else 1 + limit) ** len(self.pairs)
         return self.ratio < bound if self.drop else self.ratio > bound
 
-    def value(self, *limits: Decimal) -> Decimal:
-        """Return the effect with 10 decimals, or with more where 10 would put it on the wrong side of a limit."""
+    def to_fifty_digits(self) -> Decimal:
+        """Return the effect to 50 significant digits."""
         with localcontext() as context:
             context.prec = 50
             ratio, n = self.ratio, len(self.pairs)
             root = Decimal(ratio.numerator) / Decimal(ratio.denominator)
             root = root if n == 1 else (root.ln() / n).exp()
-            exact = 1 - root if self.drop else root - 1
-            for limit in limits:  # the root is rounded; the comparison without it is not
-                if self.reaches(limit) and not self.exceeds(limit):
-                    return limit
+            return 1 - root if self.drop else root - 1
+
+    def value(self, *limits: Decimal) -> Decimal:
+        """Return the effect with 10 decimals, or with more where 10 would put it on the wrong side of a limit."""
+        exact = self.to_fifty_digits()
+        for limit in limits:  # the root is rounded; the comparison without it is not
+            if self.reaches(limit) and not self.exceeds(limit):
+                return limit
+        with localcontext() as context:
+            context.prec = 50
             for places in (10, 20, 40):
                 shown = exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN)
                 if all((shown >= limit) == self.reaches(limit) and (shown > limit) == self.exceeds(limit) for limit in limits):
@@ -128,10 +134,11 @@ def compare(effect: Effect, limit: Decimal, decision: Decision, *others: Decimal
 
 def measured(effect: Effect, decision: Decision, *limits: Decimal) -> Decimal:
     """Return the value that is compared and printed: unrounded (`full`), or as the contract rounds (`rounded`: GB/T 8170, half to even)."""
-    value = effect.value(*limits)
     if decision.comparison == "rounded" and decision.digits is not None:
-        return value.quantize(Decimal(1).scaleb(-decision.digits - 2), ROUND_HALF_EVEN)
-    return value
+        with localcontext() as context:
+            context.prec = 50
+            return effect.to_fifty_digits().quantize(Decimal(1).scaleb(-decision.digits - 2), ROUND_HALF_EVEN)
+    return effect.value(*limits)
 
 
 def at_least(effect: Effect, limit: Decimal, decision: Decision) -> bool:
