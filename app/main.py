@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from app.api.app import create_api
 from app.kit.errors import NotFound, QuadgateError
@@ -45,7 +46,7 @@ async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
     yield
 
 
-def create_app() -> FastAPI:
+def create_app() -> ASGIApp:
     """Return the whole application."""
     web = FastAPI(title="Quadgate", openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
     web.mount("/api/v1", create_api())
@@ -53,9 +54,7 @@ def create_app() -> FastAPI:
     for router in (health.router, door.router, board.router, downloads.router, attempts.router, approvals.router):
         web.include_router(router)
     _handle_errors(web)
-    web.add_middleware(BodyLimit)
-    web.add_middleware(Shell)
-    return web
+    return Shell(BodyLimit(web))  # outside of everything, so that even the answer to a crash carries the headers
 
 
 def _handle_errors(web: FastAPI) -> None:

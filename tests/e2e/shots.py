@@ -103,7 +103,8 @@ def stopped() -> dict[str, Any]:
         "label": d.both("Decide on the stop-loss", "决定是否解除止损"),
         "reason": why,
         "attempt_id": d.ATTEMPT,
-        "step_id": None, "why_not": None,
+        "step_id": None,
+        "why_not": None,
     }
     return d.item(code="HT-2026-03", customer="北辰云计算有限公司", site="怀来数据中心", state="stopped", state_reason=why, gates=gates, next=action)
 
