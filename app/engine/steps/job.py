@@ -80,10 +80,13 @@ def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
     if bad or not hosts:
         return failed(words.no_reply(bad, order.playbook, replies.get(bad[0]) if bad else replies), result=ended.memo)
     seconds, sure = journal.expected_s(ctx, [replies[host] for host in hosts])
-    memo = {**ended.memo, "expected_s": seconds, "sure": sure, "hosts": hosts, "misses": 0, "job_since": ctx.now.isoformat()}
-    first = min(soak_poll_s(seconds), seconds + RUN_MARGIN_S) if _is_soak(ctx) else seconds + RUN_MARGIN_S
-    outcome = _later(ctx, memo, first)
-    outcome.step.update(expected_end_at=ctx.now + timedelta(seconds=seconds), last_seen_at=ctx.now)
+    known = ended.memo.get("job_since") if all(replies[host]["state"] == "adopted" for host in hosts) else None
+    since = datetime.fromisoformat(known) if known else ctx.now  # after a retry the job is as old as it is
+    memo = {**ended.memo, "expected_s": seconds, "sure": sure, "hosts": hosts, "misses": 0, "job_since": since.isoformat()}
+    over = all(replies[host].get("job_state") in ("exited", "dead") for host in hosts)
+    left = 0.0 if over else max(0.0, seconds - (ctx.now - since).total_seconds()) + RUN_MARGIN_S
+    outcome = _later(ctx, memo, min(soak_poll_s(seconds), left) if _is_soak(ctx) else left)
+    outcome.step.update(expected_end_at=ctx.now if over else since + timedelta(seconds=seconds), last_seen_at=ctx.now)
     if ctx.current.spec.get("measured") and ctx.attempt.counted_at is None:
         outcome.attempt["counted_at"] = ctx.now
     return outcome
@@ -180,7 +183,7 @@ def _collected(ctx: Ctx, ended: drive.Ended) -> Outcome:
     if trouble is not None:
         return failed(trouble, result=memo)
     rest, offsets = journal.rest(ctx, ended.folder / "staging")
-    memo["timing"] = journal.timing(ctx, ended.folder / "staging")
+    memo["timing"] = journal.timing(ctx, ended.folder / "staging") if whole else None
     outcome = done(result=memo, offsets=offsets) if whole else journal.broken_off(ctx, memo, offsets)
     outcome.writes += [*writes, *rest]
     return _heard(ctx, outcome)
