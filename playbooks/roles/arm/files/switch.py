@@ -1,7 +1,7 @@
 """Switch the engine of this host to another arm: write its files, make room for its KV, and start it when there is something to store.
 
-`python3 -I - ORDER` with ORDER a JSON object {probe, root, attempt, fence, job, files: {path: content}, spec, kv_dirs, store, kv_bytes}. A run that only
-measures needs no engine yet: its job restarts the engine itself, to begin cold. Once the job is known, nothing is touched.
+`python3 -I - ORDER` with ORDER a JSON object {probe, root, attempt, fence, job, files: {path: content}, spec, kv_dirs, store, kv_bytes}. A run
+that only measures needs no engine yet: its job restarts the engine itself, to begin cold. Once the job is known, nothing is touched.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Prompt:
         if self._parts is not None:
             return b",".join(self._parts[start:end])
         step = self._width + 1
-        return self._text[start * step : min(end, self.count) * step - 1]
+        return self._text[start * step : max(0, min(end, self.count) * step - 1)]
 
     @property
     def whole(self) -> bool:
