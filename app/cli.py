@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import sys
 
 import typer
@@ -18,7 +19,7 @@ from app.kit.errors import QuadgateError
 USAGE, INTERNAL, REFUSED, INTERRUPTED = 64, 70, 65, 130
 
 # Each names a module of app.commands; a module offers `register(app)` and is imported only when it is needed to build the command list.
-COMMANDS = ("demo", "judge", "read", "plan", "report", "up", "serve", "worker", "user", "db", "audit")
+COMMANDS = ("demo", "judge", "read", "plan", "up", "serve", "worker", "user", "db", "audit")
 
 app = typer.Typer(
     name="quadgate",
@@ -38,7 +39,8 @@ def build() -> typer.Typer:
 
 def main() -> None:
     """Run the command line and turn every end into the documented exit code."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
+    level = logging.DEBUG if os.environ.get("QUADGATE_LOG") == "debug" else logging.WARNING
+    logging.basicConfig(level=level, format="%(levelname)s %(name)s %(message)s")
     try:
         code = build()(standalone_mode=False)  # the code of a typer.Exit, or None
     except (Abort, KeyboardInterrupt):

@@ -170,7 +170,9 @@ class Engine:
         async def write() -> None:
             if self._tier is not None and blocks:
                 loop = asyncio.get_running_loop()
-                self.metrics.store_bytes += await loop.run_in_executor(self._threads, self._tier.store, keys, blocks)
+                # The sum is read after the wait: `x += await y` reads x before it and loses what others added meanwhile.
+                written = await loop.run_in_executor(self._threads, self._tier.store, keys, blocks)
+                self.metrics.store_bytes += written
 
         return asyncio.ensure_future(write())
 
