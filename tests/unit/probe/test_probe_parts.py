@@ -1,6 +1,7 @@
 import ast
 import json
 import os
+import subprocess
 import tarfile
 
 import pytest
@@ -165,6 +166,18 @@ def test_a_pid_alone_is_not_a_process():
     assert proc.is_alive(mine, proc.start_ticks(mine))
     assert not proc.is_alive(mine, proc.start_ticks(mine) + 1)
     assert not proc.is_alive(2**22 + 1, None)
+
+
+def test_the_family_of_a_process_holds_its_grandchildren_by_either_way():
+    shell = subprocess.Popen(["sh", "-c", "sleep 30 & echo $!; wait"], stdout=subprocess.PIPE, text=True)
+    try:
+        grandchild = int(shell.stdout.readline())
+        assert set(proc.family(os.getpid())) >= {os.getpid(), shell.pid, grandchild}
+        assert set(proc._family_by_scan(shell.pid)) == {shell.pid, grandchild} == set(proc.family(shell.pid))
+    finally:
+        os.kill(grandchild, 9)
+        shell.wait()
+        shell.stdout.close()
 
 
 def test_percentiles_are_of_the_sample():

@@ -40,6 +40,36 @@ def is_alive(pid: int, ticks: Optional[int]) -> bool:
 
 def family(pid: int) -> List[int]:
     """Return the pid and all its living descendants."""
+    out, todo = [], [pid]
+    while todo:
+        one = todo.pop()
+        children = _children(one)
+        if children is None:
+            return _family_by_scan(pid)
+        out.append(one)
+        todo.extend(children)
+    return out
+
+
+def _children(pid: int) -> Optional[List[int]]:
+    """Return the children of a process from the kernel's own list; None where the kernel keeps none (it is an option of its build)."""
+    found: List[int] = []
+    try:
+        threads = os.listdir("/proc/%d/task" % pid)
+    except OSError:
+        return found
+    for thread in threads:
+        try:
+            with open("/proc/%d/task/%s/children" % (pid, thread), encoding="ascii") as f:
+                found += [int(word) for word in f.read().split()]
+        except OSError:
+            if not os.path.exists("/proc/self/task/%d/children" % os.getpid()):
+                return None
+    return found
+
+
+def _family_by_scan(pid: int) -> List[int]:
+    """Do the same by looking at every process of the host: tens of milliseconds on a large one."""
     children: Dict[int, List[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
