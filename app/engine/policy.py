@@ -12,7 +12,7 @@ CANARY_S = 5.0  # between two canaries
 LOST_CONTACT_FIRST_S, LOST_CONTACT_MAX_S = 10.0, 300.0
 SOAK_POLL_MIN_S, SOAK_POLL_MAX_S, SOAK_POLL_SHARE = 15.0, 60.0, 0.2  # a fifth of the expected time, within these
 RUN_MARGIN_S = 1.0  # after the expected end of a measured run, before the first playbook
-RUN_AGAIN_MIN_S, RUN_AGAIN_SHARE = 3.0, 0.1  # a run that takes longer than expected
+RUN_AGAIN_MIN_S, RUN_AGAIN_SHARE = 3.0, 0.15  # a run that takes longer than expected
 STOP_TIMEOUT_S = 120
 
 
@@ -26,6 +26,6 @@ def soak_poll_s(expected_s: float) -> float:
     return min(max(SOAK_POLL_MIN_S, SOAK_POLL_SHARE * expected_s), max(SOAK_POLL_MIN_S, SOAK_POLL_MAX_S))
 
 
-def run_again_s(expected_s: float) -> float:
-    """Return the seconds until the next look at a measured run that was not over when it should have been."""
-    return max(RUN_AGAIN_MIN_S, RUN_AGAIN_SHARE * expected_s)
+def run_again_s(elapsed_s: float) -> float:
+    """Return the seconds until the next look at a measured run that was not over when it should have been: ever longer."""
+    return max(RUN_AGAIN_MIN_S, RUN_AGAIN_SHARE * elapsed_s)

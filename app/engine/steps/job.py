@@ -167,7 +167,7 @@ def _still_running(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
     left = expected - elapsed
     if _is_soak(ctx) and left > 0:
         return _later(ctx, memo, min(soak_poll_s(expected), left + RUN_MARGIN_S))
-    return _later(ctx, memo, run_again_s(expected if memo.get("sure") else 3 * elapsed))
+    return _later(ctx, memo, run_again_s(elapsed if memo.get("sure") else 2 * elapsed))
 
 
 def _collected(ctx: Ctx, ended: drive.Ended) -> Outcome:

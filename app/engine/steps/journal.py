@@ -55,9 +55,13 @@ def _take(ctx: Ctx, name: str, chunk: Mapping[str, Any], offsets: dict[str, Any]
 
 
 def expected_s(ctx: Ctx, replies: list[dict[str, Any]]) -> tuple[float, bool]:
-    """Return how long the job will take and whether anybody knows: told by the targets, else by earlier runs of the same work."""
+    """Return how long the job will take and whether anybody knows: told by the targets, and learned from earlier runs of the same work.
+
+    The longer of both: looking late costs seconds, looking early puts a playbook into the measurement. A soak has its length by plan.
+    """
     params = ctx.current.spec.get("params") or {}
-    if (told := expected.of_replies(replies)) is not None:
+    told = expected.of_replies(replies)
+    if told is not None and params.get("kind") == "soak":
         return told, True
     with read_session() as s:
         rows = s.scalars(
@@ -68,8 +72,8 @@ def expected_s(ctx: Ctx, replies: list[dict[str, Any]]) -> tuple[float, bool]:
             .limit(20)
         )
         earlier = [row["timing"] for row in rows if row and row.get("timing")]
-    learned = expected.of_history(params, earlier)
-    return (learned, True) if learned is not None else (expected.UNKNOWN_S, False)
+    known = [value for value in (told, expected.of_history(params, earlier)) if value is not None]
+    return (max(known), True) if known else (expected.UNKNOWN_S, False)
 
 
 def timing(ctx: Ctx, staging: Path) -> dict[str, Any] | None:
