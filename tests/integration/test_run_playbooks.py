@@ -17,9 +17,7 @@ from tests.integration.playbook_lab import ATTEMPT, PlaybookLab, playbook_lab
 def lab() -> Iterator[PlaybookLab]:
     """One host on which everything is deployed."""
     with playbook_lab() as made:
-        root = made.add("gpu01")
-        root.mkdir()
-        (root / "probe.pyz").write_bytes(made.probe.read_bytes())
+        made.add("gpu01")
         done = made.play("deploy.yml", made.variables({"key": "deploy"}))
         assert done.rc == 0, done.output
         with tarfile.open(made.staging / "gpu01" / "pack.tar") as tar:

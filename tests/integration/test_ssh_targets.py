@@ -94,7 +94,7 @@ def lab() -> Iterator[PlaybookLab]:
             strict = f"-o UserKnownHostsFile={keys / 'known_hosts'} -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes"
             made = stack.enter_context(playbook_lab())
             for name, address in ADDRESSES.items():
-                root = made.add(
+                made.add(
                     name,
                     ansible_connection="ssh",
                     ansible_host=address,
@@ -105,8 +105,6 @@ def lab() -> Iterator[PlaybookLab]:
                     ansible_remote_tmp=str(made.folder / f"tmp-{name}"),
                     ansible_ssh_common_args=strict,
                 )
-                root.mkdir()
-                (root / "probe.pyz").write_bytes(made.probe.read_bytes())
             yield made
     finally:
         shutil.rmtree(keys, ignore_errors=True)
