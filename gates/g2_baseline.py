@@ -40,6 +40,7 @@ def deploy_step() -> StepSpec:
         kind=StepKind.PLAYBOOK,
         title=Text("Deploy engine and probe", "部署引擎与探针"),
         playbook="deploy.yml",
+        expects={"engine": ("commands.json", "host.json")},
         changes_target=True,
         timeout_s=3600,
     )

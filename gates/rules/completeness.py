@@ -90,6 +90,7 @@ def _foreign_files(bundle: Bundle, steps: Sequence[StepSpec]) -> list[Problem]:
     keys = {step.key for step in steps}
     groups = bundle.inputs.get("hosts")
     known = {host for group in (groups if isinstance(groups, dict) else {}) for host in bundle.hosts(group)}
+    known.add("site")  # what people brought: forms, photos
     problems = []
     for path in bundle.files:
         parts = path.split("/")
