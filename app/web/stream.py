@@ -169,7 +169,7 @@ def samples_message(batch: Batch, locale: str) -> dict[str, Any]:
 
 def arrival_rate(samples: list[dict[str, Any]]) -> float | None:
     """Return samples a second over a batch, by the target's monotonic clock; None where that cannot be said."""
-    stamps = [s["data"]["mono_ns"] for s in samples if s["stream"].startswith("records") and isinstance(s["data"].get("mono_ns"), int)]
+    stamps: list[int] = [s["data"]["mono_ns"] for s in samples if s["stream"].startswith("records") and isinstance(s["data"].get("mono_ns"), int)]
     if len(stamps) < 2 or stamps[-1] <= stamps[0]:
         return None
     return (len(stamps) - 1) / ((stamps[-1] - stamps[0]) / 1e9)

@@ -73,7 +73,7 @@ def gate_look(gate: Data) -> Data:
 
 def next_step(overview: Data, pending: Iterable[Data], locale: str) -> Data:
     """Return the one next action with its button: a link to look or decide, a form that starts or retries."""
-    action = overview["next"]
+    action: Data = overview["next"]
     kind, here = action["kind"], f"/engagements/{overview['id']}"
     links = {"follow": f"/attempts/{action['attempt_id']}", "form": f"/attempts/{action['attempt_id']}"}
     posts = {"start": f"{here}/gates/{action['gate']}/attempts", "retry": f"/attempts/{action['attempt_id']}/retry"}
