@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Verdict(StrEnum):
     """What a gate, a check or an attempt is worth. Never mixed with the run status."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105 - a verdict, no secret
     CONDITIONAL = "conditional"
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"

@@ -166,7 +166,7 @@ class Workload:
 class BaselineArm:
     """What the product is compared with."""
 
-    kind: str = of(Choice(("nfs", "local_disk", "array_default")))
+    kind: str = of(Choice(("nfs", "local_disk", "array_default", "recompute")))  # recompute: no external tier at all
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,10 @@ class Arms:
     baseline: BaselineArm = section(BaselineArm)
     allowed_difference: tuple[str, ...] = of(Items(Words(r"[A-Za-z0-9_.-]{1,80}", "a key name", "键名")))
     array_cache: str = of(Choice(("cold", "as_delivered")))
+
+    def recovers(self, arm: str) -> bool:
+        """Tell whether the requests of an arm load KV that was stored before; those of any other arm must load none."""
+        return arm in ("candidate", "baseline_tuned") or (arm == "baseline" and self.baseline.kind != "recompute")
 
 
 @dataclass(frozen=True)

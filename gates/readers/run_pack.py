@@ -101,7 +101,6 @@ def read_pack(bundle: Bundle, step: str, host: str, names: Iterable[str]) -> Pac
     docs = {n: reader.document(n) for n in sorted(wanted) if n.endswith(".json")}
     requests = _requests(reader) if "records.jsonl" in wanted else ()
     _check_exit(reader, docs.get("exit.json", {}), len(requests))
-    _check_pack(reader, docs.get("pack.json", {}), wanted)
     return Pack(
         step=step,
         host=host,
@@ -205,24 +204,3 @@ def _check_exit(reader: Reader, data: Mapping[str, Any], records: int) -> None:
             f"the job wrote {data.get('records')!r} records (last seq {data.get('last_seq')!r}); {records} are here.",
             f"任务写了 {data.get('records')!r} 条记录（末 seq {data.get('last_seq')!r}）；此处有 {records} 条。",
         )
-
-
-def _check_pack(reader: Reader, data: Mapping[str, Any], wanted: set[str]) -> None:
-    """Check the target's own list against what arrived: the pack was made on the target, the manifest by the service."""
-    if not data:
-        return
-    listed: dict[str, Any] = {}
-    files = data.get("files")
-    for entry in files if isinstance(files, list) else ():
-        name = at(entry, "path")
-        if isinstance(name, str):
-            listed[name] = entry
-    for name in sorted(wanted - {"pack.json"}):
-        stored = reader.bundle.files.get(reader.path(name))
-        if stored is None:
-            continue  # its absence is a problem already
-        entry = listed.get(name)
-        if entry is None:
-            reader.trouble("pack", "pack.json", f"does not list {name}.", f"未列出 {name}。")
-        elif (entry.get("size"), entry.get("sha256")) != (stored["size"], stored["sha256"]):
-            reader.trouble("pack", name, "is not the file that the target packed (size or SHA-256).", "与目标机打包的文件不一致（大小或 SHA-256）。")

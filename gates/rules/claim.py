@@ -12,8 +12,6 @@ from gates.readers.run_pack import Pack
 from gates.rules.estimates import TierStats
 from gates.text import Text
 
-RECOVERS = ("baseline", "candidate", "baseline_tuned")  # arms whose requests load stored KV; the others must load none
-
 TITLES = {
     "hbm_cold": Text("GPU cache cold", "GPU 缓存为冷"),
     "page_cache_cold": Text("Page cache cold", "页缓存为冷"),

@@ -9,7 +9,7 @@ from typing import Any
 from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
 from gates.readers.prometheus import Sources, sources
 from gates.readers.strict import at, count, exact
-from gates.rules.claim import RECOVERS, Finding, Findings, Run, fold, holds, not_applicable, unknown
+from gates.rules.claim import Finding, Findings, Run, fold, holds, not_applicable, unknown
 from gates.rules.estimates import percent
 from gates.text import Text
 
@@ -65,7 +65,7 @@ def hbm_cold(data: Findings, arm: str) -> ClaimResult:
 
 def page_cache_cold(data: Findings, arm: str) -> ClaimResult:
     """Of the bytes of the KV directories, the share in the page cache: after cooling, and again before each tier."""
-    if arm not in RECOVERS:
+    if not data.plan.arms.recovers(arm):
         return not_applicable("page_cache_cold", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
     limit = data.plan.validity.page_cache_resident_max
 
@@ -149,7 +149,7 @@ def _started_in_cool(run: Run, process: tuple[int, int]) -> bool:
 
 def array_cold(data: Findings, arm: str) -> ClaimResult:
     """Of the bytes that hosts read from the array, the share that came from its media and not from its cache."""
-    if arm not in RECOVERS:
+    if not data.plan.arms.recovers(arm):
         return not_applicable("array_cold", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
     if data.plan.arms.array_cache == "as_delivered":
         return not_applicable("array_cold", arm, "Array caches are used as delivered, by agreement.", "双方约定：阵列缓存按出厂状态使用。")
@@ -184,7 +184,7 @@ def external_hits(data: Findings, arm: str) -> ClaimResult:
 
     A candidate that recovers too little, once it is proven cold and stored, is the product's fault (DESIGN 4.3).
     """
-    recovers, limit = arm in RECOVERS, data.plan.validity.external_hits_min
+    recovers, limit = data.plan.arms.recovers(arm), data.plan.validity.external_hits_min
 
     def findings() -> Iterator[Finding]:
         for run in data.of(arm):
@@ -210,7 +210,7 @@ def external_hits(data: Findings, arm: str) -> ClaimResult:
 
 def device_bytes(data: Findings, arm: str) -> ClaimResult:
     """Bytes that the engine process read from storage, over hit tokens x KV bytes per token; the block device must have read them too."""
-    if arm not in RECOVERS:
+    if not data.plan.arms.recovers(arm):
         return not_applicable("device_bytes", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
     low, high = data.plan.validity.device_bytes_ratio
 

@@ -12,7 +12,7 @@ from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
 from gates.readers.prometheus import STORE_BYTES, growth
 from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
-from gates.rules.claim import RECOVERS, Finding, Findings, Run, fold, holds, not_applicable, unknown
+from gates.rules.claim import Finding, Findings, Run, fold, holds, not_applicable, unknown
 from gates.rules.estimates import percent
 from gates.text import Text
 
@@ -39,7 +39,7 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
             wrong = _engine_differs(first, run) or _arm_differs(data, others, run)
             if wrong:
                 yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, None, files)
-            if arm in RECOVERS and not run.pack.arm:
+            if data.plan.arms.recovers(arm) and not run.pack.arm:
                 yield unknown(run, "arm.json holds no configuration to compare.", "arm.json 中没有可比较的配置。", files=("arm.json",))
             good = Text(
                 "Prompts, lengths, token totals, KV blocks and configuration are as the plan says.", "提示、长度、词元总数、KV 块和配置均与方案一致。"
@@ -97,7 +97,7 @@ def _arm_differs(data: Findings, same_arm: Run, run: Run) -> Text | None:
     """Return a difference of configuration that the plan does not allow.
 
     Runs of one arm must not differ at all, and the placebo is the candidate. Against the baseline an arm may differ in the allow-list only;
-    the recompute arm has no external tier, so of it only the keys that it has are compared.
+    an arm without an external tier has no keys of one, so with it only the keys that both have are compared.
     """
     allowed = set(data.plan.arms.allowed_difference)
     own = _difference(same_arm.pack.arm, run.pack.arm)
@@ -110,7 +110,7 @@ def _arm_differs(data: Findings, same_arm: Run, run: Run) -> Text | None:
         return None
     base = reference[0]
     keys = _difference(base.pack.arm, run.pack.arm)
-    if run.arm == "recompute":
+    if not (data.plan.arms.recovers(run.arm) and data.plan.arms.recovers(base.arm)) and run.arm != "placebo":
         keys = [k for k in keys if k in run.pack.arm and k in base.pack.arm]
     if run.arm != "placebo":
         keys = [k for k in keys if k not in allowed and k.rsplit(".", 1)[-1] not in allowed]
@@ -147,7 +147,7 @@ def failures(data: Findings, arm: str) -> ClaimResult:
 
 def store_complete(data: Findings, arm: str) -> ClaimResult:
     """Return whether every prefix that the runs recover was stored before, with the bytes that it takes."""
-    if arm not in RECOVERS:
+    if not data.plan.arms.recovers(arm):
         return not_applicable("store_complete", arm, "This arm recovers nothing.", "该对照组不恢复任何 KV。")
 
     def findings() -> Iterator[Finding]:
@@ -199,7 +199,7 @@ def _bytes_stored(run: Run) -> Decimal | None:
 
 def output_identity(data: Findings, arm: str) -> ClaimResult:
     """Return the share of outputs that differ from recompute, beyond what recompute differs from itself (DESIGN 4.3)."""
-    if arm not in RECOVERS:
+    if not data.plan.arms.recovers(arm):
         return not_applicable(
             "output_identity", arm, "Outputs are compared with this arm, or it asks other prompts.", "以该对照组为参照，或其提示不同。"
         )

@@ -89,7 +89,7 @@ def _lab(
         "array_stats": place["array_stats"],
         "declared": {},
         "kv_token_bytes": int(config.get("kv_bytes_per_token", 16)),
-        "arm": _flat(keys, {"model": model, **{k: config[k] for k in SOFTWARE if k in config}, "kv_tier": "files" if place["kv_dir"] else "none"}),
+        "arm": _flat(keys, {"model": model, **{k: config[k] for k in SOFTWARE if k in config}, **({"kv_tier": "files"} if place["kv_dir"] else {})}),
         "prefill_token_s": 1.0 / float(config.get("prefill_tokens_per_s", 1e6)),
         "load_token_s": float(config.get("kv_bytes_per_token", 16)) / float(keys["read_bytes_per_s"]) if keys.get("read_bytes_per_s") else None,
     }
@@ -141,7 +141,7 @@ def _vllm(
         "array_stats": None,
         "kv_token_bytes": int(engine.get("kv_bytes_per_token") or 16384),
         "declared": {"kv_bytes_per_token": engine.get("kv_bytes_per_token"), "block_tokens": software["block_size"]},
-        "arm": _flat(keys, {"model": model, **software, "kv_tier": "ExampleConnector" if place["kv_dir"] else "none"}),
+        "arm": _flat(keys, {"model": model, **software, **({"kv_tier": "ExampleConnector"} if place["kv_dir"] else {})}),
         "prefill_token_s": float(engine.get("prefill_token_s", 0.0006)),
         "load_token_s": float(engine.get("load_token_s", 0.00002)) if place["kv_dir"] else None,
     }
