@@ -62,9 +62,8 @@ class Completion:
         def due(count: int) -> bool:
             data = b"".join(self._events[self._sent : count])
             self._sent = count
-            alive = write(data)
-            self._send_ns = self._send_ns or time.monotonic_ns()
-            return alive
+            self._send_ns = self._send_ns or time.monotonic_ns()  # before the write: a client on this host can read faster than we return
+            return write(data)
 
         return due
 

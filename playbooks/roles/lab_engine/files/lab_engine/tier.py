@@ -6,6 +6,7 @@ bandwidth of the medium, one after the other.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import mmap
 import os
@@ -19,6 +20,13 @@ from .config import Config, Tier
 from .faults import Defects
 
 SUFFIX = ".kv"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+_MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 @dataclass
@@ -169,13 +177,21 @@ def _share_of(key: str) -> float:
 
 
 def _from_page_cache(descriptor: int, size: int) -> Optional[bytearray]:
-    """Return the content when the page cache holds all of it, else None. The question itself starts the read of the rest."""
-    data = bytearray(size)
-    try:
-        got = os.preadv(descriptor, [data], 0, os.RWF_NOWAIT)
-    except OSError:  # EAGAIN: not there; EOPNOTSUPP: this file system cannot tell, so it counts as not there
+    """Return the content when the page cache holds all of it, else None.
+
+    mincore only looks. A read that must not wait (RWF_NOWAIT) starts the transfer and, from a fast disk, may return what it has just
+    fetched: a cold block would pass for a warm one.
+    """
+    address = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
+    if address in (None, _MAP_FAILED):
         return None
-    return data if got == size else None
+    try:
+        pages = (ctypes.c_ubyte * (-(-size // mmap.PAGESIZE)))()
+        if _libc.mincore(address, size, pages) != 0 or not all(page & 1 for page in pages):
+            return None
+    finally:
+        _libc.munmap(address, size)
+    return _read(descriptor, size)
 
 
 def _read(descriptor: int, size: int) -> Optional[bytearray]:

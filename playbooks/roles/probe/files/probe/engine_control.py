@@ -28,6 +28,7 @@ def start(spec: Dict[str, Any]) -> Dict[str, Any]:
         found = process(spec["pid_file"])
         state = "already running"
         if found is None:
+            _refuse_a_stranger(spec)
             found, state = _spawn(spec), "started"
     began = time.monotonic()
     wait_healthy(spec, found)
@@ -113,6 +114,17 @@ def tail(path: Optional[str], size: int = 1500) -> str:
             return f.read().decode("utf-8", "replace").strip() or "(empty)"
     except OSError:
         return "(no log)"
+
+
+def _refuse_a_stranger(spec: Dict[str, Any]) -> None:
+    """Refuse to start where something else answers already: its measurements would be taken for ours."""
+    url = spec.get("health_url")
+    if url and is_healthy(url):
+        raise ProbeError(
+            "engine",
+            "Another process already answers %s, so %s cannot be started there. End it, or give targets.engine another port."
+            % (url, spec.get("name")),
+        )
 
 
 def _spawn(spec: Dict[str, Any]) -> Dict[str, Any]:
