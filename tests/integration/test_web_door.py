@@ -101,7 +101,9 @@ def test_too_large_a_body_is_refused_by_its_length_and_while_it_arrives(cast: Ca
 
     client = TestClient(Shell(BodyLimit(create_app(), limit=1000)))
     assert client.post("/sign-in", content=b"x" * 2000).status_code == 413
-    chunked = client.post("/sign-in", content=iter([b"login=" + b"x" * 600, b"y" * 600]), headers={"Content-Type": "application/x-www-form-urlencoded"})
+    chunked = client.post(
+        "/sign-in", content=iter([b"login=" + b"x" * 600, b"y" * 600]), headers={"Content-Type": "application/x-www-form-urlencoded"}
+    )
     assert chunked.status_code == 413
     assert chunked.json()["code"] == "too_large"
 

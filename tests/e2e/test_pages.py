@@ -1,0 +1,161 @@
+"""Chromium at the pages: sign in, create, seal, start, follow live, in both languages, wide and narrow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app.kit.clock import now
+from app.kit.db import write_session
+from tests.e2e.browser import chromium, require_chromium, served, sign_in
+from tests.integration.web_client import DEMO
+from tests.people import PASSWORD, Cast
+
+pytestmark = pytest.mark.chromium
+
+
+@pytest.fixture
+def base(cast: Cast) -> Iterator[str]:
+    require_chromium()
+    from app.main import create_app
+
+    with served(create_app()) as url:
+        yield url
+
+
+class Watched:
+    """A page that remembers everything its console complained about: a blocked script or style would show here."""
+
+    def __init__(self, browser: Any, width: int = 1280) -> None:
+        self.page = browser.new_context(viewport={"width": width, "height": 900}, locale="en-GB").new_page()
+        self.complaints: list[str] = []
+        self.page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+
+
+def put_line(attempt_id: str, text: str, number: int) -> None:
+    """Store one event of Ansible, as the engine would."""
+    from sqlalchemy import select
+
+    from app.attempts.models import Step, StepEvent
+
+    with write_session() as s:
+        step = s.scalars(select(Step).where(Step.attempt_id == attempt_id).order_by(Step.position)).first()
+        assert step
+        row = {"uuid": f"u{number}", "counter": number, "kind": "runner_on_ok", "host": "gpu01", "task": "t", "stdout": text, "data": {}, "at": now()}
+        s.add(StepEvent(attempt_id=attempt_id, step_id=step.id, run="start-1", **row))
+
+
+def finish(attempt_id: str) -> None:
+    """End an attempt, as the engine would."""
+    from app.attempts.models import Attempt
+
+    with write_session() as s:
+        attempt = s.get_one(Attempt, attempt_id)
+        attempt.status, attempt.finished_at = "canceled", now()
+
+
+def test_from_the_door_to_a_live_attempt_and_back_in_chinese(base: str) -> None:
+    with chromium() as browser:
+        watched = Watched(browser)
+        page = watched.page
+        sign_in(page, base, "li.wei", PASSWORD)
+        assert page.locator("html").get_attribute("lang") == "zh-CN"
+        page.click("text=English")
+        page.click("text=New engagement >> nth=0")
+        page.fill("textarea[name=text]", DEMO)
+        page.click("text=Check and create")
+        page.wait_for_selector("text=Next action")
+        assert page.locator("#next-action").count() == 0  # sealing is not an engineer's to do
+        engagement = page.url
+
+        page.select_option("select[name=gate]", "G2")
+        page.click("button:has-text('Rehearse')")
+        page.wait_for_selector("#log")
+        assert page.locator(".banner-rehearsal").is_visible()
+        assert page.locator(".banner-simulated").is_visible()
+        attempt_id = page.url.rsplit("/", 1)[1]
+        put_line(attempt_id, "TASK [arm : <b>not bold</b>] ***", 1)
+        page.wait_for_selector("#L1:has-text('<b>not bold</b>')")
+        assert page.locator("#log b").count() == 0
+        page.click("#follow")
+        for n in range(2, 60):
+            put_line(attempt_id, f"ok: [gpu01] line {n}", n)
+        page.wait_for_selector("#L59")
+        assert page.locator("#log .k-ok").count() == 58
+        finish(attempt_id)
+        page.wait_for_selector("#run-badge:has-text('Canceled')")  # the page loads itself anew, once
+        assert page.locator("#live[data-running=no]").count() == 1
+        assert page.locator("#log p").count() == 59
+
+        page.goto(engagement)
+        page.click("text=中文")
+        page.wait_for_selector("text=第 1 次预演")
+        assert page.url.startswith(engagement)
+        assert watched.complaints == []
+
+
+def test_the_plan_is_sealed_by_a_person_of_each_party(base: str, cast: Cast) -> None:
+    from app.engagements.usecases import create_engagement
+
+    with write_session() as s:
+        engagement = create_engagement(s, text=DEMO, actor=cast.li_wei).id
+    with chromium() as browser:
+        for login in ("chen.jing", "wang.fang"):
+            watched = Watched(browser)
+            page = watched.page
+            sign_in(page, base, login, PASSWORD)
+            page.goto(f"{base}/sign-off?lang=en")
+            page.click("text=Look and decide")
+            page.check("input[name=decision][value=approve]")
+            page.click("text=Record my decision")
+            page.wait_for_url(f"{base}/sign-off")
+            assert watched.complaints == []
+        page.goto(f"{base}/engagements/{engagement}")
+        assert page.locator("text=Sealed by both parties").is_visible()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pages_fit_a_phone_and_text_can_be_read_in_any_light(base: str, cast: Cast, theme: str) -> None:
+    from app.engagements.usecases import create_engagement
+
+    with write_session() as s:
+        engagement = create_engagement(s, text=DEMO, actor=cast.li_wei).id
+    with chromium() as browser:
+        page = Watched(browser, 390).page
+        sign_in(page, base, "li.wei", PASSWORD)
+        for path in ("/", f"/engagements/{engagement}", f"/engagements/{engagement}/plan", "/engagements/new", "/sign-off", "/api/v1/docs"):
+            for language in ("zh-CN", "en"):
+                page.goto(f"{base}{path}?lang={language}&theme={theme}")
+                assert page.evaluate("document.documentElement.scrollWidth") <= 390, (path, language)
+                assert page.evaluate(WORST_CONTRAST) >= 4.5, (path, language)
+                small = page.evaluate(TOO_SMALL)
+                assert small == 0
+
+
+TOO_SMALL = """[...document.querySelectorAll("a.btn, button:not([hidden]), select, input:not([type=hidden])")]
+  .filter((e) => e.offsetParent && e.getBoundingClientRect().height < 18).length"""
+
+# The lowest contrast of any text with its own colour against the nearest painted ground (WCAG 2.2, relative luminance).
+WORST_CONTRAST = re.sub(
+    r"\s+",
+    " ",
+    """() => {
+  const rgb = (text) => (text.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+  const light = ([r, g, b]) => { const f = (v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+    return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+  const ground = (el) => { for (; el; el = el.parentElement) { const c = rgb(getComputedStyle(el).backgroundColor);
+    if (c.length < 4 || c[3] === 1) return c; }
+    return [255, 255, 255]; };
+  let worst = 21;
+  for (const el of document.querySelectorAll('body *')) {
+    const own = [...el.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !el.offsetParent || el.disabled || el.closest('.visually-hidden, .skip, svg')) continue;
+    const a = light(rgb(getComputedStyle(el).color)), b = light(ground(el));
+    worst = Math.min(worst, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
+  }
+  return worst; }""",
+)
