@@ -61,6 +61,7 @@ def pages() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "attempt": (there, "li.wei", usual),
         "error": (there, "li.wei", usual | {"attempt": broken}),
         "verdict": (there, "wang.fang", usual | {"attempt": d.finished()}),
+        "judged": (there, "wang.fang", usual | {"attempt": judged()}),
         "rehearsal": (there, "li.wei", usual | {"attempt": d.attempt(rehearsal=True, simulated=True, sealed_figures=False)}),
         "form": (f"{there}/steps/{manual['id']}", "li.wei", usual | {"attempt": form}),
         "cancel": (f"{there}/cancel", "li.wei", usual),
@@ -80,6 +81,16 @@ def pages() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "api": ("/api/v1/docs", "li.wei", usual),
         "sign-in": ("/sign-in", "", usual),
     }
+
+
+def judged() -> dict[str, Any]:
+    """Return an attempt with a verdict that the judge itself gave to synthetic evidence."""
+    from gates.judge import judge
+    from tests import bundles
+    from tests.integration import web_data as d
+
+    document = judge(bundles.g3_evidence().bundle())
+    return d.finished(verdict=document["verdict"], because=document["because"], document=document)
 
 
 def stopped() -> dict[str, Any]:

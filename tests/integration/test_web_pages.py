@@ -211,3 +211,25 @@ def test_an_internal_error_is_a_page_with_the_request_id_and_without_a_trace(cas
     assert answer.status_code == 500
     assert answer.headers["x-request-id"] in answer.text
     assert "secret detail" not in answer.text
+
+
+@pytest.mark.parametrize("gate", ["G2", "G3", "G4"])
+def test_a_real_verdict_is_shown_with_every_check_claim_and_chart(cast: Cast, monkeypatch: pytest.MonkeyPatch, gate: str) -> None:
+    from gates.judge import judge
+    from tests import bundles
+
+    evidence = {"G2": bundles.g2_evidence, "G3": bundles.g3_evidence, "G4": bundles.g4_evidence}[gate]()
+    document = judge(evidence.bundle())
+    shown = d.finished(gate=gate, verdict=document["verdict"], document=document)
+    usual = {"board": [d.item()], "overview": d.overview(), "attempt": shown, "events": d.events(), "samples": d.samples(), "pending": []}
+    d.replace_use_cases(monkeypatch, usual)
+    browser = Browser("li.wei")
+    page = browser.get(f"/attempts/{d.ATTEMPT}").text
+    assert all(f'id="{check["id"]}"' in page for check in document["checks"])
+    pictures = re.findall(r'<img src="([^"]+)"', page)
+    assert pictures
+    for address in pictures:
+        picture = browser.get(address.replace("&amp;", "&"))
+        assert (picture.status_code, picture.headers["content-type"]) == (200, "image/svg+xml")
+        assert picture.headers["content-security-policy"].startswith("default-src 'none'")
+    assert browser.get(f"/attempts/{d.ATTEMPT}/charts/none.svg").status_code == 404

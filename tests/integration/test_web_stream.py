@@ -107,3 +107,17 @@ def test_the_arrival_rate_uses_the_clock_of_the_target_or_says_nothing() -> None
     assert arrival_rate(d.samples()[:1]) is None
     assert str(Position(3, 4)) == "e3.s4"
     assert Batch({}).events == []
+
+
+def test_a_bundle_is_sent_as_a_file_and_leaves_nothing_behind(cast: Cast) -> None:
+    import io
+    import zipfile
+
+    from app.settings import settings
+
+    attempt = seeded(cast)
+    answer = Browser("li.wei").get(f"/attempts/{attempt}/bundle.zip")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-disposition"].startswith('attachment; filename="DEMO-G2-rehearsal-1.zip"')
+    assert "manifest.json" in zipfile.ZipFile(io.BytesIO(answer.content)).namelist()
+    assert list((settings().state_dir / "tmp").iterdir()) == []
