@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-_PROCESSES_S = 4.0  # restart of the engine, dropping of caches, calibration, waiting for idle
+_BEGIN_S, _TIER_S = 4.0, 1.2  # calibration, restart and cooling; before and after each tier: dropping caches, looking, waiting for idle
 _NEEDED = ("key", "kind", "set", "tiers", "context_tokens", "suffix_tokens", "output_tokens")
 _QUOTA = 2_000_000_000  # bytes of journals
 
@@ -102,7 +102,7 @@ def expected_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
     store = _prefixes(step) * prefill if step.get("store") and engine["kv_dirs"] else 0.0
     other = (int(step.get("warmup", 0)) + int(step.get("repeat", 0))) * prefill
     load = float(step["seconds"]) if step["kind"] == "soak" else sum(int(tier["requests"]) for tier in step["tiers"]) * request
-    return float(_PROCESSES_S + store + other + load)
+    return float(_BEGIN_S + _TIER_S * len(step["tiers"]) + store + other + load)
 
 
 def output_tokens(wanted: int, faults: Mapping[str, float]) -> int:
