@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -11,6 +12,7 @@ import yaml
 
 from app.kit.errors import BadInput
 from app.kit.i18n import N_
+from app.settings import ROOT
 
 HERE = Path(__file__).parent
 SOAK_SECONDS = Decimal(72 * 3600)
@@ -70,6 +72,10 @@ def engagement_text(options: DemoOptions) -> str:
     """Return the engagement file of this demo as YAML: the shipped one with seed, soak and faults put in."""
     shipped = HERE / ("engagement.yaml" if options.engine == "sim" else "engagement-vllm-cpu.yaml")
     document: dict[str, Any] = yaml.safe_load((options.engagement or shipped).read_text(encoding="utf-8"))
+    # Another demo, or anything else, may hold the port; a venv and a model given by relative paths lie below the checkout.
+    engine = document["targets"]["engine"]
+    engine["port"] = _free_port(int(engine["port"]))
+    engine.update({key: str(ROOT / engine[key]) for key in ("venv", "model_dir") if key in engine})
     plan = document.setdefault("plan", {})
     plan.setdefault("decision", {})["seed"] = options.seed
     if options.soak:
@@ -81,6 +87,19 @@ def engagement_text(options: DemoOptions) -> str:
         # Only a plan that asks for a cold array says anything about the array's cache.
         plan.setdefault("arms", {})["array_cache"] = "cold"
     return yaml.safe_dump(document, allow_unicode=True, sort_keys=False)
+
+
+def _free_port(wanted: int) -> int:
+    """Return the wanted port of the loopback interface, or any free one when it is taken."""
+    for port in (wanted, 0):
+        with socket.socket() as door:
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                door.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(door.getsockname()[1])
+    raise BadInput("no_port", N_("No port of 127.0.0.1 is free for the engine."))
 
 
 def _exact(value: Decimal) -> str:
