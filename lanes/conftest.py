@@ -49,7 +49,7 @@ def demo(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Return a function that runs `quadgate demo` with arguments and gives its summary; `folder` is where it wrote."""
 
     def run(*arguments: str, **targets: Any) -> dict[str, Any]:
-        out = tmp_path / "out"
+        out = Path(os.environ.get("QUADGATE_LANE_OUT", str(tmp_path))) / f"{tmp_path.name}"
         command = [str(QUADGATE), "demo", "--out", str(out), "--soak", "40", "--engagement", str(short_engagement(tmp_path, **targets)), *arguments]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("QUADGATE_")}
         done = subprocess.run(command, capture_output=True, text=True, timeout=DEMO_SECONDS, env=environment, check=False)
