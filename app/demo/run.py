@@ -28,12 +28,13 @@ GATE_SECONDS = 3600  # a demo gate that takes an hour hangs: say so instead of w
 def run_demo(options: DemoOptions, console: Console) -> dict[str, Any]:
     """Run the demo and return its summary; everything that was started is stopped, whatever happens."""
     out = options.out.resolve()
-    prepare(out)
     # The settings are read once in a process, so the state folder must be known before anything asks for them.
     os.environ["QUADGATE_STATE_DIR"] = str(out / "state")
     from app.up import Supervisor
 
     supervisor = Supervisor()
+    supervisor.end_leftovers()  # before the state goes: it says which processes an earlier demo left, and whether one still runs
+    prepare(out)
     with Progress(console) as progress, running(supervisor, progress, web=options.web):
         return Demo(options, out, supervisor, progress).run()
 

@@ -54,8 +54,7 @@ class Supervisor:
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock()
         try:
-            leftovers.end_recorded(self._record)
-            marker.end_all(str(self._state), leftovers.SUPERVISED)
+            self._end_what_was_left()
             upgrade()
             self._began = time.monotonic()
             self._start_broker()
@@ -96,8 +95,17 @@ class Supervisor:
             leftovers.end(leftovers.local_lab(self._state))
             self._parts.clear()
             self._record.unlink(missing_ok=True)
-            os.close(self._lock_fd)
-            self._lock_fd = None
+            self._unlock()
+
+    def end_leftovers(self) -> None:
+        """End what an earlier supervisor of this state directory left running. Raises Refused when one is alive: its state is in use."""
+        if not self._state.is_dir():
+            return
+        self._lock()
+        try:
+            self._end_what_was_left()
+        finally:
+            self._unlock()
 
     def pids(self) -> dict[str, int]:
         """Return the process ids of the living parts."""
@@ -142,6 +150,17 @@ class Supervisor:
     @property
     def _record(self) -> Path:
         return self._state / "supervisor.json"
+
+    def _end_what_was_left(self) -> None:
+        # By the record first: a broker overwrites its environment with its title, so the marker does not find it.
+        leftovers.end_recorded(self._record)
+        marker.end_all(str(self._state), leftovers.SUPERVISED)
+        leftovers.end(leftovers.local_lab(self._state))
+
+    def _unlock(self) -> None:
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
 
     def _lock(self) -> None:
         fd = os.open(self._state / "supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
