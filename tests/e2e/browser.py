@@ -78,3 +78,13 @@ def sign_in(page: Any, base: str, login: str, password: str) -> None:
     page.fill("input[name=password]", password)
     page.click("form[action='/sign-in'] button[type=submit]")
     page.wait_for_url(f"{base}/")
+
+
+class Watched:
+    """A page that remembers everything its console complained about: a blocked script or style would show here."""
+
+    def __init__(self, browser: Any, width: int = 1280) -> None:
+        self.page = browser.new_context(viewport={"width": width, "height": 900}, locale="en-GB").new_page()
+        self.complaints: list[str] = []
+        self.page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from app.kit.clock import now
 from app.kit.db import write_session
-from tests.e2e.browser import chromium, require_chromium, served, sign_in
+from tests.e2e.browser import Watched, chromium, require_chromium, served, sign_in
 from tests.integration.web_client import DEMO
 from tests.people import PASSWORD, Cast
 
@@ -24,16 +23,6 @@ def base(cast: Cast) -> Iterator[str]:
 
     with served(create_app()) as url:
         yield url
-
-
-class Watched:
-    """A page that remembers everything its console complained about: a blocked script or style would show here."""
-
-    def __init__(self, browser: Any, width: int = 1280) -> None:
-        self.page = browser.new_context(viewport={"width": width, "height": 900}, locale="en-GB").new_page()
-        self.complaints: list[str] = []
-        self.page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
-        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
 
 
 def put_line(attempt_id: str, text: str, number: int) -> None:
