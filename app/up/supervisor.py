@@ -19,6 +19,7 @@ from app.kit.i18n import N_
 from app.kit.migrate import upgrade
 from app.settings import ROOT, settings
 from app.up import broker, leftovers
+from app.up import web as web_server
 from app.up.part import Part, kill
 
 log = logging.getLogger("quadgate.up")
@@ -50,21 +51,23 @@ class Supervisor:
         self._began = 0.0
 
     def start(self, *, web: bool = True, wait: bool = True) -> None:
-        """Start everything and, with `wait`, return when a canary came back. Raises Refused when another supervisor has this state directory."""
+        """Start everything and, with `wait`, return when a canary came back and the pages answer.
+
+        Raises Refused when another supervisor has this state directory, or another program the port.
+        """
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock()
         try:
             self._end_what_was_left()
+            if web:
+                web_server.require_free(self._settings.web_host, self._settings.web_port)
             upgrade()
             self._began = time.monotonic()
             self._start_broker()
             self._start("worker", worker_argv(self._settings.node))
             self._start("beat", [sys.executable, "-m", "celery", "-A", "app.worker.app", "beat", "-s", str(self._state / "beat"), *_BEAT])
             if web:
-                where = ["--host", self._settings.web_host, "--port", str(self._settings.web_port)]
-                self._start(
-                    "web", [sys.executable, "-m", "uvicorn", "app.main:app", *where, "--no-server-header", "--timeout-graceful-shutdown", "3"]
-                )
+                self._start("web", web_server.argv(self._settings.web_host, self._settings.web_port))
             self._watcher = threading.Thread(target=self._watch, name="supervisor", daemon=True)
             self._watcher.start()
             if wait:
@@ -226,11 +229,14 @@ class Supervisor:
 
     def _wait_until_healthy(self) -> None:
         deadline = time.monotonic() + START_S
-        while not self.health().ok:
+        while not (works := self.health().ok) or not self._pages_answer():
             if time.monotonic() > deadline:
-                dead = next((name for name, part in self._parts.items() if not part.alive()), "worker")
+                dead = next((name for name, part in self._parts.items() if not part.alive()), "web" if works else "worker")
                 raise self._failed(dead)
             time.sleep(0.1)
+
+    def _pages_answer(self) -> bool:
+        return "web" not in self._parts or web_server.answers(self._settings.web_host, self._settings.web_port)
 
     def _failed(self, name: str) -> QuadgateError:
         return QuadgateError(

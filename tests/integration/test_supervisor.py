@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,6 +78,25 @@ def test_what_a_killed_supervisor_left_is_ended_and_what_a_living_one_runs_is_no
         with pytest.raises(Refused):
             Supervisor().end_leftovers()  # its state is in use
         assert len(mentions(state)) >= 3
+    finally:
+        supervisor.stop()
+    assert mentions(state) == []
+
+
+def test_a_taken_port_is_said_at_once_and_nothing_is_started(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setenv("QUADGATE_WEB_PORT", str(port))
+        settings.cache_clear()
+        supervisor = Supervisor()
+        with pytest.raises(Refused, match=f"on 127.0.0.1 port {port}: Address already in use. Set QUADGATE_WEB_PORT"):
+            supervisor.start(web=True)
+        assert supervisor.pids() == {}
+        assert mentions(state) == []
+    supervisor.start(web=True)  # the state directory is free again, and so is the port
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:  # started means that the pages answer
+            assert answer.status == 200
     finally:
         supervisor.stop()
     assert mentions(state) == []
