@@ -11,6 +11,8 @@ from sqlalchemy.orm import Session
 from app.accounts.actor import SYSTEM
 from app.attempts.models import Attempt, Step, Transition
 from app.audit import chain
+from app.engagements import facts as engagement_facts
+from app.engagements.models import Engagement
 from app.engine import locks, nodes
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome
@@ -104,6 +106,8 @@ def commit(held: Claim, ctx: Ctx, outcome: Outcome) -> bool:
                 locks.release(s, held.attempt_id)
         for write in outcome.writes:
             write(s)
+        if target is not None and target.ended:  # an end without a verdict may have been the last attempt that the plan allows
+            engagement_facts.settle(s, s.get_one(Engagement, ctx.engagement.id), SYSTEM)
         return True
 
 

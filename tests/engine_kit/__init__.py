@@ -16,6 +16,7 @@ from app.kit.clock import now
 from app.kit.db import new_id, read_session, write_session
 from app.plans.models import PlanRevision
 from gates.model import StepKind, StepSpec
+from gates.plan import parse_plan
 from gates.text import Text
 
 PLAYBOOKS = Path(__file__).parent / "playbooks"
@@ -58,8 +59,9 @@ def make_attempt(*specs: StepSpec, hosts: dict[str, Any] | None = None, code: st
             s.add(engagement)
             s.flush()
         number = len(list(s.scalars(select(Attempt.id).where(Attempt.engagement_id == engagement.id)))) + 1
+        rules = parse_plan({"plan": {"revision": number}, "policy": {"attempts": {"G2": 1}}})
         plan = PlanRevision(
-            engagement_id=engagement.id, revision=number, canonical='{"rig":{"time_scale":"1"}}', hash="sha256:x", created_by="-", created_at=now()
+            engagement_id=engagement.id, revision=number, canonical=rules.canonical(), hash=rules.hash, created_by="-", created_at=now()
         )
         s.add(plan)
         s.flush()
@@ -68,7 +70,7 @@ def make_attempt(*specs: StepSpec, hosts: dict[str, Any] | None = None, code: st
             gate="G2",
             number=number,
             plan_id=plan.id,
-            plan_hash="sha256:x",
+            plan_hash=rules.hash,
             seed=1,
             started_by="-",
             created_at=now(),

@@ -139,6 +139,9 @@ def test_a_cancel_stops_the_job_on_its_target(state: Path) -> None:
     from app.engine import marker
 
     assert marker.state(pid) in ("", "Z")
+    with read_session() as s:  # it had measured, and the plan of these tests allows one attempt
+        engagement = s.get_one(Engagement, attempt.engagement_id)
+        assert (engagement.state, engagement.version) == ("not_concluded", 2)
 
 
 def test_a_cancel_says_what_it_could_not_stop(state: Path) -> None:
