@@ -183,16 +183,18 @@ def submit_form(s: Session, *, step_id: str, form: dict[str, Any], photos: list[
 def claim_rig_cause(s: Session, *, attempt_id: str, cause: str, actor: Actor) -> Attempt:
     """Claim that an attempt said nothing about the product because of the rig or the site. It counts until both parties approve.
 
-    Another text is another claim: what was approved of the old one does not carry over.
+    Another text is another claim: what was approved of the old one does not carry over. A cause that both have approved stands as it is.
     """
     require(actor, Permission.CLAIM_RIG_CAUSE)
-    attempt, _ = access.find_attempt(s, attempt_id, actor)
+    attempt, engagement = access.find_attempt(s, attempt_id, actor, lock=True)
     if attempt.rehearsal or not RunStatus(attempt.status).ended:
         raise Refused("not_ended", N_("A rig cause is claimed for an attempt that has ended; a rehearsal never counts."))
     if attempt.verdict in (Verdict.PASS, Verdict.CONDITIONAL, Verdict.FAIL):
         raise Refused(
             "product_judged", N_("The attempt judged the product ({verdict}); no rig cause takes it out of the count."), verdict=attempt.verdict
         )
+    if any(a.id == attempt_id and a.rig_cause.agreed for a in engagement_facts.gather(s, engagement).attempts):
+        raise Refused("cause_stands", N_("Both parties have approved a rig cause of this attempt already; its text does not change any more."))
     attempt.rig_cause = _reason(cause, "/cause")
     s.flush()
     record(s, actor=actor, action="attempt.claim_rig_cause", object_kind="attempt", object_id=attempt.id, data={"cause": attempt.rig_cause})

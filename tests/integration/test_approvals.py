@@ -200,6 +200,8 @@ def test_an_approved_rig_cause_gives_the_attempt_back_and_another_text_is_anothe
         assert overview(s, engagement_id=engagement.id, actor=cast.viewer)["gates"][0]["attempts_left"] == 2
         decide(s, "rig_cause", cast.chen_jing)
         assert overview(s, engagement_id=engagement.id, actor=cast.viewer)["gates"][0]["attempts_left"] == 3
+        with pytest.raises(Refused, match="does not change any more"):
+            claim_rig_cause(s, attempt_id=attempt.id, cause="什么都可以", actor=cast.li_wei)
 
 
 def test_a_fail_is_no_rig_cause(cast: Cast) -> None:
