@@ -24,7 +24,7 @@ from app.up.part import Part, kill
 
 log = logging.getLogger("quadgate.up")
 WORKERS = 2
-START_S, CANCEL_S, CANARY_LATE_S = 60.0, 60.0, 90.0
+START_S, CANCEL_S, CANARY_LATE_S, BROKER_MUTE_S = 60.0, 60.0, 90.0, 5.0
 STOPPED = "The service was stopped."
 
 
@@ -49,6 +49,7 @@ class Supervisor:
         self._over = threading.Event()
         self._watcher: threading.Thread | None = None
         self._began = 0.0
+        self._answered = 0.0  # when the broker was last known to answer
 
     def start(self, *, web: bool = True, wait: bool = True) -> None:
         """Start everything and, with `wait`, return when a canary came back and the pages answer.
@@ -215,9 +216,20 @@ class Supervisor:
                 if again:
                     log.warning("ended and started again: %s", ", ".join(again))
                     leftovers.write_down(self._record, self.pids())
+                if self._mute():
+                    log.warning("the broker lives and has not answered on its socket for %s s: it is started again", BROKER_MUTE_S)
+                    self._parts["broker"].stop(5)
                 if self._deaf():
                     log.warning("no canary came back for %s s: the worker is started again", CANARY_LATE_S)
                     self._parts["worker"].stop(5)
+
+    def _mute(self) -> bool:
+        """Tell whether our broker lives but cannot be reached, as when its socket was removed under it."""
+        part = self._parts.get("broker")
+        if part is None or not part.alive() or part.lived_s() < BROKER_MUTE_S or broker.answers(broker.socket_path(self._state)):
+            self._answered = time.monotonic()
+            return False
+        return time.monotonic() - self._answered > BROKER_MUTE_S
 
     def _deaf(self) -> bool:
         worker = self._parts.get("worker")

@@ -17,7 +17,7 @@ from app.engine import marker
 from app.kit.errors import Refused
 from app.settings import ROOT, settings
 from app.up import Supervisor
-from app.up.broker import socket_path
+from app.up.broker import answers, socket_path
 from app.up.leftovers import SUPERVISED
 from tests.engine_kit import PLAYBOOKS, attempt_of, ended, job_step, make_attempt, manual_step, playbook_step, steps_of, wait_for
 from tests.processes import mentions
@@ -58,6 +58,13 @@ def test_stopping_cancels_what_runs_and_ends_the_job_on_this_machine(service: Su
     assert attempt_of(attempt_id).status == "canceled"
     assert attempt_of(waiting).status == "waiting"  # it runs nothing, and a person may take days
     assert mentions(state) == []
+
+
+def test_a_broker_that_lives_but_lost_its_socket_is_started_again(service: Supervisor, state: Path) -> None:
+    before = service.pids()["broker"]
+    socket_path(state).unlink()
+    wait_for(lambda: service.pids().get("broker") not in (None, before) and answers(socket_path(state)), 60)
+    assert service.restarts()["broker"] == 1
 
 
 def test_what_a_killed_supervisor_left_is_ended_and_what_a_living_one_runs_is_not(state: Path) -> None:
