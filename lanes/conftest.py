@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,18 @@ def short_engagement(folder: Path, **targets: Any) -> Path:
     return path
 
 
+def _run_to_the_end(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Run a command; when the lane is interrupted or it hangs, interrupt it as a person would, so that it stops what it started."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    try:
+        text, _ = process.communicate(timeout=DEMO_SECONDS)
+    except BaseException:
+        process.send_signal(signal.SIGINT)
+        process.wait(90)
+        raise
+    return process.returncode, text
+
+
 @pytest.fixture
 def demo(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Return a function that runs `quadgate demo` with arguments and gives its summary; `folder` is where it wrote."""
@@ -51,9 +64,8 @@ def demo(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     def run(*arguments: str, **targets: Any) -> dict[str, Any]:
         out = Path(os.environ.get("QUADGATE_LANE_OUT", str(tmp_path))) / f"{tmp_path.name}"
         command = [str(QUADGATE), "demo", "--out", str(out), "--soak", "40", "--engagement", str(short_engagement(tmp_path, **targets)), *arguments]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("QUADGATE_")}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=DEMO_SECONDS, env=environment, check=False)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        code, text = _run_to_the_end(command, {k: v for k, v in os.environ.items() if not k.startswith("QUADGATE_")})
+        assert code == 0, text[-6000:]
         summary: dict[str, Any] = json.loads((out / "summary.json").read_text(encoding="utf-8"))
         summary["folder"] = out
         return summary

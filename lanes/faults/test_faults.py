@@ -11,7 +11,18 @@ import pytest
 
 from lanes.conftest import QUADGATE
 
-STRENGTH_0 = ["slow-tier", "warm-cache", "warm-array-cache", "unequal-work", "lost-kv", "corrupt-kv", "silent-errors", "drift", "leak", "engine-crash"]
+STRENGTH_0 = [
+    "slow-tier",
+    "warm-cache",
+    "warm-array-cache",
+    "unequal-work",
+    "lost-kv",
+    "corrupt-kv",
+    "silent-errors",
+    "drift",
+    "leak",
+    "engine-crash",
+]
 
 
 def why(summary: dict[str, Any], gate: str) -> str:
