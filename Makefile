@@ -4,7 +4,7 @@ PY := .venv/bin/python
 SETUP := .venv/.ready
 DEV := .venv/.ready-dev
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-vllm lint format lock wheelhouse clean
+.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-faults-short test-sweep test-vllm lint format lock wheelhouse clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -34,8 +34,14 @@ test-ui: $(DEV) ## the Chromium tests alone
 test-crash: $(DEV) ## the tests that kill processes alone
 	@$(PY) -m pytest tests/crash $(ARGS)
 
-test-faults: $(DEV) ## whole demo engagements, each with one fault, and the bandwidth sweep (about half an hour)
-	@$(PY) -m pytest lanes/faults $(ARGS)
+test-faults: $(DEV) ## whole demo engagements, each with one fault (about 35 minutes)
+	@$(PY) -m pytest lanes/faults --timeout 1200 $(ARGS)
+
+test-faults-short: $(DEV) ## the same for one fault of each kind (about 14 minutes)
+	@$(PY) -m pytest lanes/faults --timeout 1200 -k "missing-drive or slow-tier or warm-cache or lost-kv or engine-crash or killing" $(ARGS)
+
+test-sweep: $(DEV) ## seven bandwidths of the tier move G3 from fail through pass to above the band (about 14 minutes)
+	@$(PY) -m pytest lanes/sweep --timeout 1200 $(ARGS)
 
 test-vllm: $(SETUP) ## G1 -> G4 with the real vLLM on the CPU (several GB of downloads at the first run)
 	@.venv/bin/quadgate demo --engine vllm-cpu --out out/vllm-cpu $(ARGS)

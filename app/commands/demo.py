@@ -10,7 +10,7 @@ from rich.console import Console
 
 from app.demo.options import ENGINES, FAULTS, DemoOptions, parse_fault
 from app.demo.progress import closing_table
-from app.demo.run import run_demo
+from app.demo.run import GATES, run_demo
 
 
 def register(app: typer.Typer) -> None:
@@ -25,13 +25,23 @@ def demo(
     fault: Annotated[list[str] | None, typer.Option(help=f"NAME[=STRENGTH], may be repeated: {' '.join(FAULTS)}.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for summary.json, reports and bundles.")] = Path("out/demo"),
     engagement: Annotated[Path | None, typer.Option(help="Another engagement file than the shipped one.")] = None,
+    until: Annotated[str, typer.Option(help="The last gate to start: G1, G2, G3 or G4.")] = "G4",
     web: Annotated[bool, typer.Option(help="Serve the web pages while the demo runs.")] = False,
 ) -> None:
     """Run one engagement from G1 to G4 with progress, ending in a table. Exit 0 when it ran as meant, whatever the verdicts."""
     if engine not in ENGINES:
         raise typer.BadParameter(f"{engine} is not one of {', '.join(ENGINES)}", param_hint="--engine")
+    if until not in GATES:
+        raise typer.BadParameter(f"{until} is not one of {', '.join(GATES)}", param_hint="--until")
     options = DemoOptions(
-        out=out, engine=engine, soak=soak, seed=seed, faults=dict(parse_fault(text) for text in fault or []), engagement=engagement, web=web
+        out=out,
+        engine=engine,
+        soak=soak,
+        seed=seed,
+        faults=dict(parse_fault(text) for text in fault or []),
+        engagement=engagement,
+        web=web,
+        until=until,
     )
     console = Console()
     summary = run_demo(options, console)

@@ -47,6 +47,7 @@ class DemoOptions:
     faults: dict[str, Decimal] = field(default_factory=dict)
     engagement: Path | None = None  # another engagement file than the shipped one
     web: bool = False
+    until: str = "G4"  # the last gate that is started
 
     @property
     def worker_kill(self) -> bool:

@@ -85,7 +85,7 @@ class Demo:
         started = time.monotonic()
         self._engage()
         for gate in GATES:
-            if not self._gate(gate):
+            if not self._gate(gate) or gate == self.options.until:
                 break
         extra = {
             "seed": self.options.seed,
