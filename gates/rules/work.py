@@ -211,22 +211,25 @@ def output_identity(data: Findings, arm: str) -> ClaimResult:
             if not reference:
                 yield unknown(run, "there is no recompute run to compare with.", "没有可比较的重算轮次。")
                 continue
-            yield _diverged(run, reference[0], limit)
+            for tier in run.tiers:  # by itself: pooled, a large sound tier would hide a small broken one
+                yield _diverged(run, reference[0], tier, limit)
 
     fault = Attribution.PRODUCT if arm == "candidate" else Attribution.RIG
     return fold("output_identity", arm, findings(), limit=Limit("<=", high=limit), fault=fault)
 
 
-def _diverged(run: Run, reference: Run, limit: Decimal) -> Finding:
+def _diverged(run: Run, reference: Run, tier: int, limit: Decimal) -> Finding:
     files = (run.pack.path("records.jsonl"), reference.pack.path("records.jsonl"))
     truth = {r.prompt_sha256: r.output_sha256 for r in reference.pack.of("measure") if r.failure is None}
     again = [r for r in reference.pack.of("repeat") if r.failure is None]
-    mine = [r for r in run.pack.of("measure") if r.failure is None]
+    mine = [r for r in run.pack.of("measure", tier) if r.failure is None]
     compared = [(r.output_sha256, truth[r.prompt_sha256]) for r in mine if r.prompt_sha256 in truth]
     floor = [(r.output_sha256, truth[r.prompt_sha256]) for r in again if r.prompt_sha256 in truth]
     wanted = int(reference.spec.params.get("repeat") or 0)
     if not compared or len(floor) < max(wanted, 1) or any(None in pair for pair in (*compared, *floor)):
-        return unknown(run, "outputs were not recorded for the prompts and their repeats.", "未记录各提示及其重复的输出。", files=("records.jsonl",))
+        return unknown(
+            run, "outputs were not recorded for the prompts and their repeats.", "未记录各提示及其重复的输出。", tier=tier, files=("records.jsonl",)
+        )
     off, base = sum(a != b for a, b in compared), sum(a != b for a, b in floor)
     share = Decimal(off) / len(compared)
     noise = _noise_bound(base, len(floor))
@@ -235,7 +238,7 @@ def _diverged(run: Run, reference: Run, limit: Decimal) -> Finding:
         "{v} of {n} outputs differ from recompute; recompute differs from itself in {b} of {m}. Beyond that noise: {e} (at most {l}).",
         "{n} 个输出中 {v} 与重算不同；重算自身在 {m} 次中有 {b} 次不同。超出该噪声：{e}（上限 {l}）。",
     ).fill(v=percent(share), n=len(compared), b=base, m=len(floor), e=percent(excess, limit), l=percent(limit))
-    return Finding(holds(excess <= limit), reason, excess, run.key, None, files)
+    return Finding(holds(excess <= limit), reason, excess, run.key, tier, files)
 
 
 def _noise_bound(hits: int, n: int) -> Decimal:

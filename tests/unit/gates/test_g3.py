@@ -243,6 +243,16 @@ def test_outputs_within_the_engines_own_noise_are_not_held_against_the_product()
     assert checks(noisy)["g3.candidate_output_identity"]["verdict"] == "pass"
 
 
+def test_one_broken_tier_is_not_hidden_by_the_sound_ones():
+    def one_wrong(row):
+        return {**row, "output_sha256": "f" * 64} if (row["phase"], row["tier"], row["prompt"]) == ("measure", 2, 0) else row
+
+    # 1 of the 96 outputs of a run, and 1 of the 24 at c2
+    document = run(plan=small_plan({"validity": {"divergence_excess_max": "0.02"}}), edit=on_candidates(one_wrong))
+    check = checks(document)["g3.candidate_output_identity"]
+    assert (document["verdict"], check["verdict"], check["tier"]) == ("fail", "fail", 2)
+
+
 # -- the rig's faults: invalid, nothing is said about the product ------------------------------------------------------
 
 
