@@ -50,7 +50,7 @@ def value_text(value: Any, unit: str, quantity: str, limits: tuple[Any, ...] = (
         return f"{f.exact(got)} {'倍' if f.zh(language) else 'x'}"
     digits = 0 if got == got.to_integral_value() else 2 if abs(got) >= 10 else 4
     text = f.grouped(got, digits=digits, limits=bounds)
-    return f"{text} {_unit(unit)}".strip()
+    return f"{text} {_unit(unit, language)}".strip()
 
 
 def limit_text(limit: dict[str, Any] | None, unit: str, quantity: str, language: str = "en") -> str:
@@ -68,7 +68,7 @@ def limit_text(limit: dict[str, Any] | None, unit: str, quantity: str, language:
             return value_text(value, unit, quantity, (), language)
         if is_ratio(quantity, unit):
             return f.limit_percent(value, sign=bool(_SIGNED.search(quantity)))
-        return f"{f.exact(value)} {_unit(unit)}".strip()
+        return f"{f.exact(value)} {_unit(unit, language)}".strip()
 
     if op == "band":
         return f"{one(low)} .. {one(high)}"
@@ -191,8 +191,10 @@ def claim_rows(claims: list[dict[str, Any]], words: Words) -> list[dict[str, Any
     return rows
 
 
-def _unit(unit: str) -> str:
+def _unit(unit: str, language: str) -> str:
     """Return the unit as printed behind a number; plain numbers and counts have none."""
+    if unit == "lanes" and f.zh(language):
+        return "通道"
     return {"percent": "%", "1": "", "count": "", "ratio": "", "token/s": "tok/s", "tokens/s": "tok/s"}.get(unit, unit)
 
 

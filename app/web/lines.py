@@ -8,6 +8,7 @@ from typing import Any
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_RULER = re.compile(r" \*{4,}$")  # Ansible fills a heading up to the width of a terminal, which a page has not
 _KINDS = (
     ("failed", "failed"),
     ("unreachable", "failed"),
@@ -44,4 +45,5 @@ def _kind(text: str, general: str) -> str:
 
 
 def _shorten(text: str) -> str:
+    text = _RULER.sub(" ***", text)
     return text if len(text) <= LONGEST else text[:LONGEST] + " …"

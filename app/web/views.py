@@ -122,6 +122,11 @@ def mark(attempt: Data) -> str:
     return "|".join(str(part) for part in parts)
 
 
+def editions(reports: Iterable[Data], locale: str) -> list[Data]:
+    """Return the reports of an attempt, the one in the reader's language first."""
+    return sorted(reports, key=lambda report: (report["language"] != language_tag(locale), report["language"]))
+
+
 def claimable(attempt: Data) -> bool:
     """Return whether a claim about the rig makes sense on this page: the attempt ended and nothing is said about the product."""
     silent = attempt["verdict"] not in {"pass", "conditional", "fail"}
@@ -134,7 +139,8 @@ def verdict_tables(document: Mapping[str, Any], locale: str) -> Data:
     rows = [check_row(check, words) for check in document["checks"]]
     groups = [{"severity": severity, "rows": [row for row in rows if row["severity"] == severity]} for severity in ("blocking", "advisory")]
     claims = list(document.get("claims") or [])
-    return {"checks": groups, "matrix": claims_matrix(claims, words), "claims": claim_rows(claims, words)}
+    intervals = any(row["interval"] for row in rows)  # a gate without any shows no empty column
+    return {"checks": groups, "intervals": intervals, "matrix": claims_matrix(claims, words), "claims": claim_rows(claims, words)}
 
 
 def thresholds(plan: Data, locale: str) -> list[Data]:

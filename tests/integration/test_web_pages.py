@@ -233,3 +233,29 @@ def test_a_real_verdict_is_shown_with_every_check_claim_and_chart(cast: Cast, mo
         assert (picture.status_code, picture.headers["content-type"]) == (200, "image/svg+xml")
         assert picture.headers["content-security-policy"].startswith("default-src 'none'")
     assert browser.get(f"/attempts/{d.ATTEMPT}/charts/none.svg").status_code == 404
+
+
+def test_a_verdict_without_intervals_shows_no_empty_column_and_the_readers_edition_comes_first(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = d.finished(reports=[{"id": f"paper-{language}", "language": language} for language in ("en", "zh-CN")])
+    usual = {"board": [d.item()], "overview": d.overview(), "events": [], "samples": [], "pending": [d.pending()]}
+    plain = shown["document"] | {"checks": [check | {"interval": None} for check in shown["document"]["checks"]]}
+    for document, columns in ((shown["document"], 7), (plain, 6)):
+        d.replace_use_cases(monkeypatch, usual | {"attempt": shown | {"document": document}})
+        page = Browser("li.wei").get(f"/attempts/{d.ATTEMPT}").text
+        assert f'colspan="{columns}"' in page
+        assert ("Interval</th>" in page) == (columns == 7)
+    for language, other in (("en", "zh-CN"), ("zh-CN", "en")):
+        for address in (f"/attempts/{d.ATTEMPT}", f"/sign-off/sign_off/{d.ATTEMPT}"):
+            page = Browser("wang.fang", language).get(address).text
+            assert page.index(f"paper-{language}") < page.index(f"paper-{other}")
+
+
+def test_receivers_stand_side_by_side_whatever_stands_above_them(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    form = [{"name": "notes", "type": "text"}, {"name": "a", "type": "person"}, {"name": "note", "type": "text"}, {"name": "b", "type": "person"}]
+    manual = d.step("unpacking", "manual", "Unpacking inspection", "开箱检验", "waiting", 0, params={"form": form})
+    shown = d.attempt(gate="G1", steps=[manual], may={"cancel": True, "retry": False, "form": True})
+    usual = {"board": [d.item()], "overview": d.overview(), "events": [], "samples": [], "pending": []}
+    d.replace_use_cases(monkeypatch, usual | {"attempt": shown})
+    page = Browser("li.wei").get(f"/attempts/{d.ATTEMPT}/steps/{manual['id']}").text
+    groups = [re.findall(r'<input type="text" name="(\w+)"', part) for part in page.split('class="fields-2"')[1:]]
+    assert groups == [["notes", "note"], ["a", "b"]]

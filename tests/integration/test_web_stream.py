@@ -86,6 +86,7 @@ def test_the_log_as_a_file_has_every_line_and_is_never_rendered(cast: Cast) -> N
     ("stdout", "kind", "expected"),
     [
         ("\r\nTASK [x] ***", "playbook_on_task_start", [("TASK [x] ***", "head")]),
+        ("TASK [probe : a * b] " + "*" * 50, "playbook_on_task_start", [("TASK [probe : a * b] ***", "head")]),
         ("changed: [h]", "runner_on_ok", [("changed: [h]", "changed")]),
         ("fatal: [h]: UNREACHABLE!", "runner_on_unreachable", [("fatal: [h]: UNREACHABLE!", "failed")]),
         ("\x1b]0;title\x07a\x00b\x1b[2Kc", "verbose", [("abc", "")]),

@@ -55,7 +55,7 @@ def decide_page(request: Request, who: Guest, kind: str, object_id: str, comment
         p=found,
         document=attempt["document"] if attempt else None,
         manifest_hash=attempt["manifest_hash"] if attempt else "",
-        reports=attempt["reports"] if attempt else [],
+        reports=views.editions(attempt["reports"], who.locale) if attempt else [],
         comment=comment,
         marks=views.marks(data, simulated=data["simulated"]),
         inbox=sum(bool(item["mine"]) for item in items),

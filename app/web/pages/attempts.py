@@ -39,7 +39,11 @@ def attempt_page(request: Request, who: Guest, attempt_id: str, error: QuadgateE
         events = attempts.events(s, attempt_id=attempt_id, after=0, limit=FIRST_EVENTS, actor=who.actor)
         inbox = waiting_for(s, who)
     document = data["document"]
-    tables = views.verdict_tables(document, who.locale) if document else {"checks": [], "matrix": {"rows": [], "arms": []}, "claims": []}
+    tables = (
+        views.verdict_tables(document, who.locale)
+        if document
+        else {"checks": [], "intervals": False, "matrix": {"rows": [], "arms": []}, "claims": []}
+    )
     return page(
         request,
         "attempt.html",
@@ -52,6 +56,7 @@ def attempt_page(request: Request, who: Guest, attempt_id: str, error: QuadgateE
         measuring=any(step["kind"] in views.MEASURING for step in data["steps"]),
         streaming=data["status"] not in views.ENDED or len(events) == FIRST_EVENTS,
         mark=views.mark(data),
+        reports=views.editions(data["reports"], who.locale),
         claimable=views.claimable(data) and who.actor.may(Permission.CLAIM_RIG_CAUSE),
         phase="",
         lines=all_lines(events),

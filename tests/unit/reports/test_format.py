@@ -67,6 +67,7 @@ def test_a_limit_is_printed_with_the_digits_it_was_agreed_with() -> None:
     assert limit_text({"op": "==", "low": "EDA57F1Q", "high": None}, "1", "firmware") == "= EDA57F1Q"
     assert limit_text({"op": "<=", "low": None, "high": "200"}, "h", "power_on_hours") == "≤ 200 h"
     assert limit_text({"op": ">=", "low": "rated", "high": None}, "lanes", "lowest PCIe width", "zh-CN") == "≥ 额定值"
+    assert limit_text({"op": ">=", "low": "4", "high": None}, "lanes", "lowest PCIe width", "zh-CN") == "≥ 4 通道"
     assert limit_text({"op": "set", "low": "4", "high": "4"}, "1", "serial numbers found") == "= 4"
     assert limit_text({"op": ">=", "low": "4096", "high": None}, "B", "smallest active MTU") == "≥ 4096 B"
     assert limit_text({"op": "none", "low": None, "high": None}, "1", "x") == ""
