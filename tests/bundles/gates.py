@@ -1,0 +1,76 @@
+"""The evidence of whole attempts, one function a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gates import g2_baseline, g3_main, g4_soak
+from gates.model import StepKind, StepSpec
+from gates.plan import Plan
+from tests.bundles.evidence import BOOT, HOST, Evidence, dumped
+from tests.bundles.jobs import Run, Soak
+from tests.bundles.truth import Truth, small_plan, soak_plan
+
+
+def g2_evidence(truth: Truth | None = None, plan: Plan | None = None) -> Evidence:
+    """Return the evidence of a G2 attempt."""
+    evidence = _runs("G2", truth or Truth(), plan or small_plan(), g2_baseline.steps)
+    evidence.files[evidence.path("deploy", "host.json")] = dumped({"host": HOST, "boot_id": BOOT, "kernel": "6.1", "python": "3.11.7"})
+    evidence.files[evidence.path("deploy", "commands.json")] = dumped([])
+    return evidence
+
+
+def g3_evidence(truth: Truth | None = None, plan: Plan | None = None) -> Evidence:
+    """Return the evidence of a G3 attempt, with a frozen G2 baseline that agrees."""
+    truth, plan = truth or Truth(), plan or small_plan()
+    evidence = _runs("G3", truth, plan, g3_main.steps)
+    tiers = {}
+    for tier in plan.workload.tiers:
+        e2e = (truth.baseline_ms + truth.decode_ms) * tier / 1000
+        tiers[str(tier)] = {
+            "ttft_p50_ns": int(truth.baseline_ms * tier * 10**6),
+            "output_tokens_per_s": f"{tier * plan.workload.output_tokens / e2e:.6f}",
+        }
+    return evidence.inputs(lambda d: d.update(g2_baseline={"hash": "sha256:" + "0" * 64, "tiers": tiers}))
+
+
+def g4_evidence(truth: Truth | None = None, plan: Plan | None = None, *, hours: float | None = None) -> Evidence:
+    """Return the evidence of a G4 attempt on a scaled clock: a day of the plan as 24 s unless the plan says otherwise."""
+    truth = truth or Truth()
+    plan = plan or soak_plan()
+    evidence = Evidence("G4", plan, simulated=plan.rig.simulated)
+    evidence.files["evidence/inputs.json"] = _inputs(plan)
+    spec = next(s for s in g4_soak.steps(plan) if s.kind is StepKind.JOB)
+    Soak(evidence, spec, truth, hours).write()
+    return evidence
+
+
+def _runs(gate: str, truth: Truth, plan: Plan, steps: Callable[[Plan], tuple[StepSpec, ...]]) -> Evidence:
+    evidence = Evidence(gate, plan, simulated=plan.rig.simulated)
+    evidence.files["evidence/inputs.json"] = _inputs(plan)
+    baselines = 0
+    for spec in steps(plan):
+        if spec.kind is StepKind.JOB:
+            factor = 1.0
+            if spec.params["arm"] == "baseline":
+                factor = truth.baseline_runs[baselines] if baselines < len(truth.baseline_runs) else 1.0
+                baselines += 1
+            Run(evidence, spec, truth, factor).write()
+    return evidence
+
+
+def _inputs(plan: Plan) -> bytes:
+    return dumped(
+        {
+            "schema": 1,
+            "engagement": {"code": "TEST", "customer": "甲方", "vendor": "乙方", "site": "机房", "contract": "HT-1"},
+            "order": {},
+            "packing_list": [],
+            "hosts": {"engine": [HOST], "loadgen": [HOST], "storage": ["array01"]},
+            "simulated": plan.rig.simulated,
+            "g2_baseline": None,
+            "injections": [],
+            "rig_causes": [],
+            "interruption": None,
+        }
+    )
