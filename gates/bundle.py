@@ -69,11 +69,11 @@ class Bundle:
             plan = load_plan(self.manifest["plan"])
         except InvalidPlan as error:
             first = error.problems[0].message
-            raise Unreadable(f"The plan in the manifest cannot be used: {first.en}", f"清单中的验收方案不可用：{first.zh}") from None
+            raise Unreadable(f"The plan in the manifest cannot be used: {first.en}", f"清单中的计划不可用：{first.zh}") from None
         if plan.hash != self.manifest["plan_hash"]:
             raise Unreadable(
                 f"The plan in the manifest has the hash {plan.hash}, but the manifest says {self.manifest['plan_hash']}.",
-                f"清单中方案的哈希为 {plan.hash}，与清单所述 {self.manifest['plan_hash']} 不符。",
+                f"清单中计划的哈希为 {plan.hash}，与清单所述 {self.manifest['plan_hash']} 不符。",
             )
         return plan
 

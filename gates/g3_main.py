@@ -77,7 +77,7 @@ def _cross_claims(plan: Plan, data: Findings, bundle: Bundle) -> tuple[ClaimResu
 
 
 def _not_measured(plan: Plan) -> tuple[dict[str, Any], ...]:
-    reason = Text("No cell of this attempt measures it; advisory.", "本次试验没有相应测点；仅供参考的项目。")
+    reason = Text("No cell of this attempt measures it; advisory.", "本次尝试没有相应测点；仅供参考的项目。")
     out: list[dict[str, Any]] = [
         {"check": name, "title": title.json(), "reason": reason.json()}
         for name, title in _OPTIONAL.items()
@@ -88,7 +88,7 @@ def _not_measured(plan: Plan) -> tuple[dict[str, Any], ...]:
             {"check": "sla_ttft_p50", "title": Text("SLA: TTFT p50", "SLA：TTFT p50").json(), "reason": Text("No SLA agreed.", "未约定 SLA。").json()}
         )
     if plan.decision.pairs == 1:
-        told = Text("The plan has one run pair, so runs cannot be compared with each other.", "方案仅有一个轮次对，轮次间无法比较。")
+        told = Text("The plan has one run pair, so runs cannot be compared with each other.", "计划仅有一个轮次对，轮次间无法比较。")
         out.append({"claim": "baselines_agree", "title": Text("Baseline runs agree", "各基线轮次一致").json(), "reason": told.json()})
     return tuple(out)
 

@@ -20,16 +20,16 @@ __all__ = ["JUDGE_VERSION", "RULES_HASH", "differences", "judge", "roll_up", "ve
 ORDER = (Verdict.FAIL, Verdict.INVALID, Verdict.INCONCLUSIVE, Verdict.CONDITIONAL, Verdict.PASS)
 
 _WORDS = {
-    Verdict.PASS: Text("passed", "合格"),
-    Verdict.CONDITIONAL: Text("passed on conditions, which both parties must approve", "有条件合格，须经双方确认"),
-    Verdict.FAIL: Text("failed", "不合格"),
+    Verdict.PASS: Text("passed", "通过"),
+    Verdict.CONDITIONAL: Text("passed on conditions, which both parties must approve", "有条件通过，须经双方确认"),
+    Verdict.FAIL: Text("failed", "不通过"),
     Verdict.INCONCLUSIVE: Text("inconclusive: nothing was proven", "无法判定：未能证明"),
-    Verdict.INVALID: Text("invalid: nothing is said about the product", "测量无效：对产品不作结论"),
+    Verdict.INVALID: Text("invalid: nothing is said about the product", "无效：对产品不作结论"),
 }
 _ENDS = {
-    "canceled": Text("The attempt was canceled; it is never a pass.", "试验已取消，不得判为合格。"),
-    "error": Text("The attempt ended in error; it is never a pass.", "试验因错误终止，不得判为合格。"),
-    "lost_contact": Text("Contact with the target was lost; it is never a pass.", "与目标机失去联系，不得判为合格。"),
+    "canceled": Text("The attempt was canceled; it is never a pass.", "本次尝试已取消，不得判为通过。"),
+    "error": Text("The attempt ended in error; it is never a pass.", "本次尝试因错误终止，不得判为通过。"),
+    "lost_contact": Text("Contact with the target was lost; it is never a pass.", "与目标主机失去联系，不得判为通过。"),
 }
 
 
@@ -118,7 +118,7 @@ def _simulated(plan: Plan, bundle: Bundle) -> bool:
 
 def _attempt_checks(plan: Plan, bundle: Bundle) -> list[CheckResult]:
     """Return what keeps an attempt from being a pass whatever was measured: a rehearsal, an interruption, a rig that the plan does not name."""
-    attempt, title = bundle.manifest["attempt"], Text("Attempt may be judged", "本次试验可判定")
+    attempt, title = bundle.manifest["attempt"], Text("Attempt may be judged", "本次尝试可判定")
     reasons = []
     if attempt.get("rehearsal") is not False:
         reasons.append(Text("A rehearsal is never judged; the figures are for practice.", "预演不作判定，数值仅供练习。"))
@@ -126,9 +126,9 @@ def _attempt_checks(plan: Plan, bundle: Bundle) -> list[CheckResult]:
         if end in _ENDS and _ENDS[end] not in reasons:
             reasons.append(_ENDS[end])
         elif end is bundle.inputs.get("interruption") and end is not None and end not in _ENDS:
-            reasons.append(Text(f"The attempt was interrupted ({end}).", f"试验被中断（{end}）。"))
+            reasons.append(Text(f"The attempt was interrupted ({end}).", f"本次尝试被中断（{end}）。"))
     if _simulated(plan, bundle) and not plan.rig.simulated:
-        reasons.append(Text("The target is simulated, the plan was sealed for real hardware.", "目标机为模拟环境，而方案是为真实硬件签署的。"))
+        reasons.append(Text("The target is simulated, the plan was sealed for real hardware.", "目标为模拟环境，而计划是为真实硬件封存的。"))
     name = f"{bundle.gate.lower()}.attempt"
     return [CheckResult(name if n == 0 else f"{name}_{n + 1}", title, Verdict.INCONCLUSIVE, reason) for n, reason in enumerate(reasons)]
 

@@ -68,7 +68,7 @@ AGAIN = {
     ),
     Verdict.INVALID: Text(
         "The last attempt at {gate} is invalid and proves nothing. Mend the rig; the next one counts as attempt {number} of {allowed}.",
-        "{gate} 上一次尝试无效，对产品不作结论。修复台架；下一次计为第 {number} 次（共 {allowed} 次）。",
+        "{gate} 上一次尝试无效，对产品不作结论。排除测试环境原因；下一次计为第 {number} 次（共 {allowed} 次）。",
     ),
     Verdict.INCONCLUSIVE: Text(
         "The last attempt at {gate} is inconclusive. A new attempt does not continue it: it counts as attempt {number} of {allowed}.",

@@ -151,7 +151,7 @@ def parse_plan(differences: Mapping[str, Any] | None = None) -> Plan:
     """Return the default plan with differences merged in: maps key by key, lists and values as a whole. Raises InvalidPlan."""
     problems = Problems()
     if differences is not None and not isinstance(differences, Mapping):
-        problems.expected("", differences, "a map of differences from the default plan", "相对默认方案的差异映射")
+        problems.expected("", differences, "a map of differences from the default plan", "相对默认计划的差异映射")
         raise InvalidPlan(tuple(problems.found))
     return _read(_merge(default_data(), differences or {}), problems)
 
@@ -251,5 +251,5 @@ def _check_arms(plan: Plan, problems: Problems) -> None:
         problems.add(
             "arms.allowed_difference",
             f"{', '.join(software)}: a software key, so arms.once must hold baseline_tuned, which splits the gain into software and array.",
-            f"{', '.join(software)} 属于软件配置，因此 arms.once 必须包含 baseline_tuned，以区分软件与阵列的增益。",
+            f"{', '.join(software)} 属于软件配置，因此 arms.once 必须包含 baseline_tuned，以区分软件与阵列的提升。",
         )

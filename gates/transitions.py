@@ -53,7 +53,7 @@ class IllegalTransition:
         """Return the sentence for people."""
         return Text(
             f"An attempt that is {self.status} cannot take the event {self.event}; nothing was changed.",
-            f"处于 {self.status} 状态的试验不接受事件 {self.event}；未作任何更改。",
+            f"处于 {self.status} 状态的尝试不接受事件 {self.event}；未作任何更改。",
         )
 
 

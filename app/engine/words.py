@@ -17,7 +17,7 @@ def internal(ctx: Ctx, error: Exception) -> Trouble:
         "internal",
         "Quadgate itself failed in the step {step} ({kind}). The worker's log names the place under the attempt {attempt}. "
         "Nothing is lost: retry the attempt, and report this if it happens again.",
-        "Quadgate 在步骤「{step}」中发生内部错误（{kind}）。详情见工作进程日志中试验 {attempt} 的记录。数据未丢失：请重试；若再次出现请上报。",
+        "Quadgate 在步骤「{step}」中发生内部错误（{kind}）。详情见工作进程日志中尝试 {attempt} 的记录。数据未丢失：请重试；若再次出现请上报。",
         step=Text.parse(ctx.step.title) if ctx.step else Text("-", "-"),
         kind=type(error).__name__,
         attempt=ctx.attempt.id,
@@ -44,7 +44,7 @@ def task_failed(host: str, task: str, message: str, playbook: str) -> Trouble:
         "task_failed",
         "The playbook {playbook} failed on {host} in the task “{task}”: {message}. The attempt's events show the whole output. "
         "Put it right, then retry.",
-        "剧本 {playbook} 在主机 {host} 的任务「{task}」失败：{message}。完整输出见该试验的事件。请排除后重试。",
+        "剧本 {playbook} 在主机 {host} 的任务「{task}」失败：{message}。完整输出见该次尝试的事件。请排除后重试。",
         playbook=playbook,
         host=host or "-",
         task=task or "-",
@@ -67,7 +67,7 @@ def unmatched(hosts: list[str], playbook: str) -> Trouble:
     return _trouble(
         "host_unmatched",
         "The playbook {playbook} did nothing on {hosts}, which it should have covered. The attempt's events show where it ended.",
-        "剧本 {playbook} 未在应覆盖的主机 {hosts} 上执行任何任务。中止位置见该试验的事件。",
+        "剧本 {playbook} 未在应覆盖的主机 {hosts} 上执行任何任务。中止位置见该次尝试的事件。",
         hosts=", ".join(hosts),
         playbook=playbook,
     )
@@ -137,7 +137,7 @@ def missing_files(host: str, files: list[str], step: Text) -> Trouble:
     return _trouble(
         "evidence_missing",
         "The host {host} did not bring {files} in the step {step}, which the gate needs. The attempt's events show what the host answered.",
-        "主机 {host} 在步骤「{step}」中缺少门禁所需的证据文件 {files}。主机的应答见该试验的事件。",
+        "主机 {host} 在步骤「{step}」中缺少门禁所需的证据文件 {files}。主机的应答见该次尝试的事件。",
         host=host,
         files=", ".join(files),
         step=step,
@@ -174,7 +174,7 @@ def job_absent(hosts: list[str], job: str) -> Trouble:
         "job_absent",
         "The job {job} is not on {hosts} any more: its directory is gone, and with it the journal that was not fetched yet. Find "
         "out who removed it; the attempt cannot be completed, a retry starts this step from the beginning.",
-        "主机 {hosts} 上已不存在作业 {job}：其目录及尚未取回的日志均已丢失。请查明原因；本次试验无法继续完成，重试将从头执行该步骤。",
+        "主机 {hosts} 上已不存在作业 {job}：其目录及尚未取回的日志均已丢失。请查明原因；本次尝试无法继续完成，重试将从头执行该步骤。",
         hosts=", ".join(hosts),
         job=job,
     )
@@ -186,7 +186,7 @@ def job_overdue(step: Text, seconds: int) -> Trouble:
         "job_overdue",
         "The job of the step {step} is still running {seconds} s after it should have ended. Cancel the attempt to stop it on "
         "the target, or retry to go on waiting.",
-        "步骤「{step}」的作业在应结束后 {seconds} 秒仍在运行。可取消试验以在目标主机上停止它，或重试以继续等待。",
+        "步骤「{step}」的作业在应结束后 {seconds} 秒仍在运行。可取消该次尝试以在目标主机上停止它，或重试以继续等待。",
         step=step,
         seconds=seconds,
     )

@@ -91,7 +91,7 @@ def people_checks(plan: Plan, bundle: Bundle, order: Order) -> Iterator[CheckRes
         "g1.unpacking",
         Text("Unpacking inspection", "开箱检验"),
         _condition(reading, order),
-        passed=Text("The form is complete and names no blocking damage.", "检验表填写完整，无阻断性损坏。"),
+        passed=Text("The form is complete and names no blocking damage.", "检验表填写完整，无影响验收的损坏。"),
         source="g1",
     )
     names = _receivers(reading)

@@ -44,7 +44,7 @@ def gpu_check(plan: Plan, order: Order, engines: tuple[str, ...], survey: dict[s
     lines = [(line.model, line.quantity) for line in order.lines if line.kind == "gpu"]
     accelerator = plan.platform.accelerator
     if not lines and (accelerator is None or accelerator.lower() in NO_ACCELERATOR):
-        return left_out("g1.gpu", title, Text("Neither the order nor the plan names a GPU.", "订单与方案均未指定 GPU。"))
+        return left_out("g1.gpu", title, Text("Neither the order nor the plan names a GPU.", "订单与计划均未指定 GPU。"))
     wanted = lines or [(str(accelerator), plan.platform.count * len(engines))]
     seen: list[str] = []
     gaps: list[Finding] = []

@@ -18,9 +18,9 @@ from gates.text import Text
 
 _FRAGILE = Text(
     " With one baseline run alone as the base, the answer would be another: fragile, so conditional.",
-    "仅以某一轮基线为基准时结论会改变：结果脆弱，故为有条件。",
+    "仅以某一轮基线为基准时结论会改变：结果脆弱，故为有条件通过。",
 )
-_GUARD = Text(" The estimate clears the limit, its interval does not: conditional.", "估计值达标而区间未达标：有条件。")
+_GUARD = Text(" The estimate clears the limit, its interval does not: conditional.", "估计值达标而区间未达标：有条件通过。")
 _MORE = Text(" The interval still holds the limit: more run pairs are needed.", "区间仍含限值：需补充轮次对。")
 
 
@@ -63,7 +63,7 @@ def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -
     band = plan.g3.throughput_gain_band
     blank = CheckResult(
         id=f"g3.throughput_gain.c{tier}",
-        title=Text("Throughput gain at c{t}", "c{t} 吞吐增益").fill(t=tier),
+        title=Text("Throughput gain at c{t}", "c{t} 吞吐提升").fill(t=tier),
         verdict=Verdict.INCONCLUSIVE,
         reason=_no_stats(tier),
         severity=Severity.BLOCKING if tier in band.tiers else Severity.ADVISORY,
@@ -82,7 +82,7 @@ def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -
     base, new = _geometric([a.output_per_s for a, _ in found]), _geometric([b.output_per_s for _, b in found])
     reason = Text(
         "c{t}: output throughput {a} -> {b} tok/s, a gain of {v} (band {l} to {h}, ends included).",
-        "c{t}：输出吞吐 {a} -> {b} tok/s，增益 {v}（区间 {l} 至 {h}，含端点）。",
+        "c{t}：输出吞吐 {a} -> {b} tok/s，提升 {v}（区间 {l} 至 {h}，含端点）。",
     ).fill(
         t=tier,
         a=to_decimal(Fraction(base), 1),
@@ -111,10 +111,10 @@ def _above_band(outcome: Outcome, plan: Plan, standing: Standing) -> tuple[Outco
     if refusal and rule != "audit":
         return replace(outcome, verdict=refusal.verdict, because=None), refusal.reason
     if rule == "accept":
-        return replace(outcome, verdict=Verdict.PASS, because=None), Text(" Above the band, which the plan accepts.", "高于区间，方案约定接受。")
+        return replace(outcome, verdict=Verdict.PASS, because=None), Text(" Above the band, which the plan accepts.", "高于区间，计划约定接受。")
     if rule == "fail":
         return replace(outcome, verdict=Verdict.FAIL, because=None), Text(
-            " Above the band, which the plan does not accept.", "高于区间，方案约定不接受。"
+            " Above the band, which the plan does not accept.", "高于区间，计划约定不接受。"
         )
     audits = [standing.get(*name) for name in (("replay", "candidate"), ("placebo", "placebo"), ("g2_agreement", "baseline"))]
     breached = [c for c in audits if c is not None and c.status is ClaimStatus.BREACHED]
@@ -136,7 +136,7 @@ def _above_band(outcome: Outcome, plan: Plan, standing: Standing) -> tuple[Outco
         return replace(outcome, verdict=Verdict.PASS, because=None), text
     text = Text(
         " Above the band; replay, placebo and agreement with G2 are clean: conditional on both parties' approval.",
-        "高于区间；重放、安慰剂及与 G2 的一致性均无异常：须经双方确认，有条件。",
+        "高于区间；重放、安慰剂及与 G2 的一致性均无异常：有条件通过，须经双方确认。",
     )
     return replace(outcome, verdict=Verdict.CONDITIONAL, because=Because.ABOVE_BAND), text
 

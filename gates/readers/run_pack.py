@@ -196,11 +196,11 @@ def _check_exit(reader: Reader, data: Mapping[str, Any], records: int) -> None:
         return
     if data.get("outcome") != "done":
         why = at(data, "error", "message") or data.get("outcome")
-        reader.trouble("not_done", "exit.json", f"the job did not end as done: {why}.", f"任务未正常结束：{why}。")
+        reader.trouble("not_done", "exit.json", f"the job did not end as done: {why}.", f"作业未正常结束：{why}。")
     if data.get("records") != records or data.get("last_seq") != records - 1:
         reader.trouble(
             "count",
             "exit.json",
             f"the job wrote {data.get('records')!r} records (last seq {data.get('last_seq')!r}); {records} are here.",
-            f"任务写了 {data.get('records')!r} 条记录（末 seq {data.get('last_seq')!r}）；此处有 {records} 条。",
+            f"作业写了 {data.get('records')!r} 条记录（末 seq {data.get('last_seq')!r}）；此处有 {records} 条。",
         )

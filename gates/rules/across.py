@@ -159,7 +159,7 @@ def gain_explained(data: Findings) -> ClaimResult:
             base, new = (_mean([pair[i].ttft_mean for pair in found]) for i in (0, 1))
             reason = Text(
                 "c{t}: the throughput gain is {v} off what the measured times allow (at most {l}); mean TTFT {a} ms -> {b} ms.",
-                "c{t}：吞吐增益与实测时间所能解释的相差 {v}（上限 {l}）；TTFT 均值 {a} ms -> {b} ms。",
+                "c{t}：吞吐提升与实测时间所能解释的相差 {v}（上限 {l}）；TTFT 均值 {a} ms -> {b} ms。",
             ).fill(t=tier, v=percent(off, limit), l=percent(limit), a=to_decimal(base / 10**6, 3), b=to_decimal(new / 10**6, 3))
             yield Finding(holds(off <= limit), reason, off, None, tier, _records([r for p in pairs(data) for r in p]))
 

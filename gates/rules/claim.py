@@ -13,10 +13,10 @@ from gates.rules.estimates import TierStats
 from gates.text import Text
 
 TITLES = {
-    "hbm_cold": Text("GPU cache cold", "GPU 缓存为冷"),
-    "page_cache_cold": Text("Page cache cold", "页缓存为冷"),
+    "hbm_cold": Text("GPU cache cold", "GPU 缓存为冷态"),
+    "page_cache_cold": Text("Page cache cold", "页缓存为冷态"),
     "engine_restarted_cold": Text("Engine restarted before the run", "本轮之前引擎已重启"),
-    "array_cold": Text("Array cache cold", "阵列缓存为冷"),
+    "array_cold": Text("Array cache cold", "阵列缓存为冷态"),
     "external_hits": Text("KV recovered from the external tier", "KV 由外部层恢复"),
     "device_bytes": Text("Device bytes match the recovered KV", "设备读取量与恢复的 KV 相符"),
     "store_complete": Text("Store phase complete", "写入阶段完整"),
@@ -26,8 +26,8 @@ TITLES = {
     "calibration": Text("Client calibrated", "客户端已校准"),
     "littles_law": Text("C requests in flight (Little's law)", "在途请求数为 C（利特尔法则）"),
     "output_identity": Text("Outputs identical to recompute", "输出与重算一致"),
-    "gain_explained": Text("Throughput gain explained by measured times", "吞吐增益可由实测时间解释"),
-    "placebo": Text("Placebo gains nothing over recompute", "安慰剂相对重算无增益"),
+    "gain_explained": Text("Throughput gain explained by measured times", "吞吐提升可由实测时间解释"),
+    "placebo": Text("Placebo gains nothing over recompute", "安慰剂相对重算无提升"),
     "replay": Text("A second pass is not faster than the first", "重放不快于首轮"),
     "baselines_agree": Text("Baseline runs agree", "各基线轮次一致"),
     "g2_agreement": Text("Baseline agrees with the frozen G2 baseline", "基线与已冻结的 G2 基线一致"),

@@ -86,7 +86,7 @@ def _resident(run: Run, row: dict[str, Any], tier: int | None, limit: Decimal) -
     files = (run.pack.path("coldness.jsonl"),)
     kind, size, resident = row.get("fs_type"), count(row.get("bytes")), count(row.get("resident_bytes"))
     if kind in NEVER_COLD:
-        reason = Text(f"the KV directory lies on {kind}, which cannot be made cold.", f"KV 目录位于 {kind}，无法变冷。")
+        reason = Text(f"the KV directory lies on {kind}, which cannot be made cold.", f"KV 目录位于 {kind}，无法置为冷态。")
         return Finding(ClaimStatus.BREACHED, reason, None, run.key, tier, files)
     if not isinstance(kind, str) or not kind or not size or resident is None or row.get("method") != "mincore":
         return unknown(run, "the residency check counted no bytes.", "驻留检查没有统计到字节。", tier=tier, files=("coldness.jsonl",))
@@ -104,14 +104,14 @@ def engine_restarted_cold(data: Findings, arm: str) -> ClaimResult:
             cooled = next((c for c in run.pack.coldness if c.get("when") == "after_cool"), None)
             now = _process(at(cooled, "engine"))
             if cooled is None or now is None:
-                yield unknown(run, "no engine process was seen after cooling.", "降温后未见引擎进程。", files=("coldness.jsonl",))
+                yield unknown(run, "no engine process was seen after cooling.", "冷处理后未见引擎进程。", files=("coldness.jsonl",))
                 continue
             before = _process(cooled.get("engine_before"))
             if before is None and not _started_in_cool(run, now):
                 yield unknown(
                     run,
                     "nothing shows that the engine was started anew: no process before cooling was noted.",
-                    "无法证明引擎为新启动：未记录降温前的进程。",
+                    "无法证明引擎为新启动：未记录冷处理前的进程。",
                     files=("coldness.jsonl",),
                 )
             elif before is not None and before == now:
@@ -152,7 +152,7 @@ def array_cold(data: Findings, arm: str) -> ClaimResult:
     if not data.plan.arms.recovers(arm):
         return not_applicable("array_cold", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
     if data.plan.arms.array_cache == "as_delivered":
-        return not_applicable("array_cold", arm, "Array caches are used as delivered, by agreement.", "双方约定：阵列缓存按出厂状态使用。")
+        return not_applicable("array_cold", arm, "Array caches are used as delivered, by agreement.", "双方约定：阵列缓存按交付状态使用。")
     limit = data.plan.validity.array_media_ratio_min
 
     def findings() -> Iterator[Finding]:

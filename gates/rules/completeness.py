@@ -47,7 +47,7 @@ def evidence_check(gate: str, problems: Sequence[Problem], wanted: int) -> Check
     """Return the check that all evidence is there. Anything missing is inconclusive, never a pass."""
     title = Text("Evidence complete", "证据完整")
     if not problems:
-        reason = Text("All evidence that the plan asks for is there: {n} files.", "方案要求的证据齐全：{n} 个文件。").fill(n=wanted)
+        reason = Text("All evidence that the plan asks for is there: {n} files.", "计划要求的证据齐全：{n} 个文件。").fill(n=wanted)
         return CheckResult(f"{gate.lower()}.evidence", title, Verdict.PASS, reason, quantity="problems", value="0")
     listed = "; ".join(p.message.en for p in problems[:5])
     listed_zh = "；".join(p.message.zh for p in problems[:5])
@@ -148,6 +148,6 @@ def _wrong_job(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
     for name, doc in (("job.json", pack.job), ("exit.json", pack.exit), ("pack.json", None)):
         seen = doc.get("job") if doc else None
         if doc and seen != wanted:
-            text = Text("{p} is of the job {s}, not of {w}.", "{p} 属于任务 {s}，而非 {w}。").fill(p=pack.path(name), s=seen, w=wanted)
+            text = Text("{p} is of the job {s}, not of {w}.", "{p} 属于作业 {s}，而非 {w}。").fill(p=pack.path(name), s=seen, w=wanted)
             problems.append(Problem("job", text, pack.path(name)))
     return problems

@@ -162,7 +162,7 @@ def risk(decision: Decision) -> Text:
     if decision.rule == "interval":
         return Text(
             "Decision rule: one-sided interval over run pairs at {c} confidence. A true value below the limit passes with a chance of at most {a}.",
-            "判定规则：以轮次对为单位、置信度 {c} 的单侧区间。真值低于限值而被判合格的概率不超过 {a}。",
+            "判定规则：以轮次对为单位、置信度 {c} 的单侧区间。真值低于限值而被判通过的概率不超过 {a}。",
         ).fill(c=_pct(decision.confidence), a=_pct(1 - decision.confidence))
     return Text(
         "Decision rule: guarded acceptance after ILAC-G8 with w = r U, r = {r}, U = 2 u from the spread of run pairs. "

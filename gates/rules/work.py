@@ -42,7 +42,7 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
             if data.plan.arms.recovers(arm) and not run.pack.arm:
                 yield unknown(run, "arm.json holds no configuration to compare.", "arm.json 中没有可比较的配置。", files=("arm.json",))
             good = Text(
-                "Prompts, lengths, token totals, KV blocks and configuration are as the plan says.", "提示、长度、词元总数、KV 块和配置均与方案一致。"
+                "Prompts, lengths, token totals, KV blocks and configuration are as the plan says.", "提示、长度、词元总数、KV 块和配置均与计划一致。"
             )
             yield Finding(ClaimStatus.HOLDS, good, None, run.key, None, files)
 
@@ -64,7 +64,7 @@ def _tier_differs(data: Findings, run: Run, tier: int) -> Text | None:
     ):
         odd = sorted(str(v) for v in seen if v != want)
         if odd:
-            text = Text("{what}: {seen} where the plan says {want}.", "{what}：{seen}，方案为 {want}。")
+            text = Text("{what}: {seen} where the plan says {want}.", "{what}：{seen}，计划为 {want}。")
             return text.fill(what=Text(what, what_zh), seen=", ".join(odd[:3]), want=want)
     return None
 
@@ -117,7 +117,7 @@ def _arm_differs(data: Findings, same_arm: Run, run: Run) -> Text | None:
     if keys:
         return Text(
             f"{', '.join(keys[:3])} differs from {base.key}; the plan allows a difference in {', '.join(sorted(allowed)) or 'nothing'} only.",
-            f"{', '.join(keys[:3])} 与 {base.key} 不同；方案只允许 {'、'.join(sorted(allowed)) or '无'} 不同。",
+            f"{', '.join(keys[:3])} 与 {base.key} 不同；计划只允许 {'、'.join(sorted(allowed)) or '无'} 不同。",
         )
     return None
 

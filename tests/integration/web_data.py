@@ -17,7 +17,7 @@ REPORT, STEP, APPROVAL = "0199ad2f-0000-7000-8000-000000000004", "0199ad2f-0000-
 TITLES = {
     "G1": {"en": "Arrival acceptance", "zh-CN": "到货验收"},
     "G2": {"en": "Single-node baseline", "zh-CN": "单机基线"},
-    "G3": {"en": "Main gate", "zh-CN": "主性能门禁"},
+    "G3": {"en": "Main gate", "zh-CN": "主门禁"},
     "G4": {"en": "72 h stability", "zh-CN": "72 h 稳定性"},
 }
 

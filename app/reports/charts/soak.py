@@ -30,7 +30,7 @@ def soak(figures: dict[str, Any], language: str = "en", theme: str = "light") ->
     Limits may stand in `figures["limits"]` under a panel's key as a number, or as {low, high}.
     """
     look = THEMES[theme]
-    title = say(language, "The soak over time", "浸泡过程随时间的变化")
+    title = say(language, "The soak over time", "稳定性运行过程")
     rows = [row for row in figures.get("soak") or [] if number(row.get("hour")) is not None]
     panels = [panel for panel in PANELS if any(number(row.get(panel[0])) is not None for row in rows)]
     if not panels:
@@ -48,7 +48,7 @@ def soak(figures: dict[str, Any], language: str = "en", theme: str = "light") ->
         values = [v for _, v in points]
         said.append(f"{say(language, en, chinese)}: {min(values):g} .. {max(values):g}")
         end = i == len(panels) - 1
-        hour_title = say(language, "hours of the plan's soak clock", "浸泡时长（计划时钟，小时）") if end else ""
+        hour_title = say(language, "hours of the plan's soak clock", "稳定性运行时长（按计划时钟，小时）") if end else ""
         x_axis(canvas, x, top + PANEL, top, ticks(0, x.high, 12), hour_title, labels=end)
     _events(canvas, look, x, events, language, said)
     return canvas.svg(title, "; ".join(said))

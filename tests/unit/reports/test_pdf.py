@@ -81,7 +81,7 @@ def test_every_page_carries_marks_number_page_of_pages_and_manifest_hash(gate: s
     for n, text in enumerate(found, 1):
         flat = squeezed(text)
         assert "shortenedsoak,simulatedtarget,notforsign-off" in flat
-        assert "缩时浸泡、模拟目标，不得用于签署" in flat
+        assert "缩时稳定性运行、模拟目标，不得用于签署" in flat
         assert data["document"]["number"] in flat
         assert data["integrity"]["manifest_hash"].removeprefix("sha256:")[:16] in flat
         assert (f"第{n}页共{len(found)}页" if language == "zh-CN" else f"Page{n}of{len(found)}") in flat
