@@ -61,14 +61,13 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
         "finished_at": stamp(attempt.finished_at),
         "started_by": starter.name if starter else "Quadgate",
         "node": attempt.node,
-        "steps": [_step(step) for step in steps],
+        "steps": [_step(step, sealed) for step in steps],
         "transitions": [
             {"from": t.from_status, "event": t.event, "to": t.to_status, "actor": t.actor, "reason": t.reason, "at": stamp(t.at)}
             for t in repository.transitions_of(s, attempt_id)
         ],
         "may": _may(attempt, facts, steps, actor),
         "sealed_figures": sealed,
-        "comparison_hidden": sealed,
         "document": newest.document if newest and not sealed else None,
         "verdict_hash": newest.hash if newest else None,
         "manifest_hash": newest.manifest_hash if newest else None,
@@ -131,7 +130,9 @@ def _engagement(e: Engagement, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: Step, sealed: bool) -> dict[str, Any]:
+    # Every run asks the same of the engine, so how long each took compares the arms as well as any throughput does.
+    timed = not (sealed and step.kind == StepKind.JOB and step.status == "done")
     return {
         "id": step.id,
         "position": step.position,
@@ -142,10 +143,10 @@ def _step(step: Step) -> dict[str, Any]:
         "try_no": step.try_no,
         "problem": step.problem,
         "params": _params(step),
-        "started_at": stamp(step.started_at),
-        "finished_at": stamp(step.finished_at),
-        "expected_end_at": stamp(step.expected_end_at),
-        "last_seen_at": stamp(step.last_seen_at),
+        "started_at": stamp(step.started_at) if timed else None,
+        "finished_at": stamp(step.finished_at) if timed else None,
+        "expected_end_at": stamp(step.expected_end_at) if timed else None,
+        "last_seen_at": stamp(step.last_seen_at) if timed else None,
     }
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 from sqlalchemy import select
 
+from app.attempts import repository
 from app.attempts.models import Attempt, Sample, Step, StepEvent, Transition
 from app.attempts.usecases import attempt_view, events, request_cancel, retry, samples, start_attempt, submit_form
 from app.audit.chain import verify
@@ -270,19 +271,28 @@ def test_while_g3_measures_no_face_shows_a_measured_value_and_afterwards_all_do(
             s.flush()
             if status == "running":
                 _measure(s, attempt)
+                over, going = repository.steps_of(s, attempt.id)[:2]
+                over.status, over.started_at, over.finished_at, over.expected_end_at = "done", now(), now(), now()
+                going.status, going.started_at = "running", now()
+                s.flush()
             view = attempt_view(s, attempt_id=attempt.id, actor=cast.admin)
             shown = [
                 samples(s, attempt_id=attempt.id, after=0, limit=10, actor=cast.admin),
                 events(s, attempt_id=attempt.id, after=0, limit=10, actor=cast.admin),
             ]
-            assert view["sealed_figures"] is view["comparison_hidden"] is True
+            assert view["sealed_figures"] is True
+            first, second = view["steps"][:2]  # how long a run took compares the arms too; the one that goes on is progress
+            assert (first["status"], first["started_at"], first["finished_at"], first["expected_end_at"]) == ("done", None, None, None)
+            assert second["started_at"] is not None
             assert "123456" not in json.dumps([view, shown])
             assert shown[0][0]["data"] == {"seq": 0, "phase": "measure", "tier": 8, "finish_reason": "length", "error": {"kind": "timeout"}}
             assert shown[1][1]["stdout"] == "ok: [gpu01]"
             with pytest.raises(Refused, match="last run has ended"):
                 export_bundle(s, attempt_id=attempt.id, dest=tmp_path / "early.zip", actor=cast.admin)
         finish(s, attempt, "pass")
-        assert attempt_view(s, attempt_id=attempt.id, actor=cast.admin)["sealed_figures"] is False
+        seen = attempt_view(s, attempt_id=attempt.id, actor=cast.admin)
+        assert seen["sealed_figures"] is False
+        assert seen["steps"][0]["finished_at"] is not None
         assert samples(s, attempt_id=attempt.id, after=0, limit=10, actor=cast.admin)[0]["data"]["first_text_ns"] == 123456
 
 
