@@ -51,7 +51,7 @@ def main() -> None:
     except QuadgateError as error:
         print(error.text("en"), file=sys.stderr)
         code = REFUSED
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         logging.getLogger("quadgate").debug("internal error", exc_info=True)
         print(f"quadgate met an internal error: {type(error).__name__}: {error}. QUADGATE_LOG=debug shows where.", file=sys.stderr)
         code = INTERNAL

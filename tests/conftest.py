@@ -1,4 +1,4 @@
-"""What all tests share: a fresh state directory with a database of the real schema, and a fixed cast of people."""
+"""What all tests share: a fresh state directory with a database of the real schema, a fixed cast of people, and how a lane says NOT RUN."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ import pytest
 from app.kit.db import engine_for, write_session
 from app.kit.migrate import upgrade
 from app.settings import settings
+from tests.needs import pytest_configure, pytest_runtest_setup, pytest_terminal_summary
 from tests.people import Cast, enrol
+
+__all__ = ["cast", "pytest_configure", "pytest_runtest_setup", "pytest_terminal_summary", "state"]
 
 
 def _forget() -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from app.demo.options import ENGINES, FAULTS, DemoOptions, parse_fault
 from app.demo.progress import closing_table
 from app.demo.run import GATES, run_demo
+from app.kit.errors import BadInput
 
 
 def register(app: typer.Typer) -> None:
@@ -24,7 +25,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of plan and prompts.")] = 1,
     fault: Annotated[list[str] | None, typer.Option(help=f"NAME[=STRENGTH], may be repeated: {' '.join(FAULTS)}.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for summary.json, reports and bundles.")] = Path("out/demo"),
-    engagement: Annotated[Path | None, typer.Option(help="Another engagement file than the shipped one.")] = None,
+    engagement: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Another engagement file than the shipped one.")] = None,
     until: Annotated[str, typer.Option(help="The last gate to start: G1, G2, G3 or G4.")] = "G4",
     web: Annotated[bool, typer.Option(help="Serve the web pages while the demo runs.")] = False,
 ) -> None:
@@ -33,12 +34,16 @@ def demo(
         raise typer.BadParameter(f"{engine} is not one of {', '.join(ENGINES)}", param_hint="--engine")
     if until not in GATES:
         raise typer.BadParameter(f"{until} is not one of {', '.join(GATES)}", param_hint="--until")
+    try:
+        faults = dict(parse_fault(text) for text in fault or [])
+    except BadInput as error:
+        raise typer.BadParameter(error.text("en"), param_hint="--fault") from None
     options = DemoOptions(
         out=out,
         engine=engine,
         soak=soak,
         seed=seed,
-        faults=dict(parse_fault(text) for text in fault or []),
+        faults=faults,
         engagement=engagement,
         web=web,
         until=until,

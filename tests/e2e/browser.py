@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import pytest
 import uvicorn
 
-CHROMIUM = Path("/usr/bin/chromium")
+from tests.needs import CHROMIUM, require
+
 ARGS = [
     "--headless",
     "--no-sandbox",
@@ -28,13 +26,8 @@ ARGS = [
 
 
 def require_chromium() -> None:
-    """Skip with a sentence where Chromium is absent; under CI=true that is a failure."""
-    if CHROMIUM.exists():
-        return
-    sentence = f"NOT RUN: Chromium is not at {CHROMIUM}; install the Debian package chromium."
-    if os.environ.get("CI") == "true":
-        pytest.fail(sentence)
-    pytest.skip(sentence)
+    """Say NOT RUN where Chromium is absent."""
+    require("chromium")
 
 
 @contextmanager

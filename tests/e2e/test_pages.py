@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import expect
 
 from app.kit.clock import now
 from app.kit.db import write_session
-from tests.e2e.browser import Watched, chromium, require_chromium, served, sign_in
+from tests.e2e.browser import Watched, chromium, served, sign_in
 from tests.integration.web_client import DEMO
 from tests.people import PASSWORD, Cast
 
@@ -18,7 +19,6 @@ pytestmark = pytest.mark.chromium
 
 @pytest.fixture
 def base(cast: Cast) -> Iterator[str]:
-    require_chromium()
     from app.main import create_app
 
     with served(create_app()) as url:
@@ -75,6 +75,10 @@ def test_from_the_door_to_a_live_attempt_and_back_in_chinese(base: str) -> None:
             put_line(attempt_id, f"ok: [gpu01] line {n}", n)
         page.wait_for_selector("#L59")
         assert page.locator("#log .k-ok").count() == 58
+        page.click("#follow")
+        page.set_viewport_size({"width": 390, "height": 844})  # lines break anew, and who follows still sees the newest
+        page.locator("#log").scroll_into_view_if_needed()
+        expect(page.locator("#L59")).to_be_in_viewport()
         finish(attempt_id)
         page.wait_for_selector("#run-badge:has-text('Canceled')")  # the page loads itself anew, once
         assert page.locator("#live[data-running=no]").count() == 1

@@ -24,25 +24,18 @@ from app.kit.db import Base, database_now, engine_for, read_session, write_sessi
 from app.kit.errors import Refused
 from app.kit.migrate import current, head, upgrade
 from app.settings import settings
+from tests.needs import postgres_programs
 from tests.people import PASSWORD, Cast, enrol
 from tests.scenes import engage, run
 
 pytestmark = pytest.mark.postgres
 
 
-def _programs() -> Path | None:
-    """Return the folder with initdb and pg_ctl: Debian keeps them off PATH."""
-    found = [*Path("/usr/lib/postgresql").glob("*/bin/initdb"), *([Path(p)] if (p := shutil.which("initdb")) else [])]
-    return found[0].parent if found else None
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """Start a server on a socket of its own, as another user when we are root, and stop it afterwards."""
-    programs = _programs()
-    if programs is None:
-        sentence = "NOT RUN: initdb is not on this machine; install the Debian package postgresql."
-        pytest.fail(sentence) if os.environ.get("CI") == "true" else pytest.skip(sentence)
+    programs = postgres_programs()
+    assert programs is not None
     folder = Path(tempfile.mkdtemp(prefix="qg-pg-"))
     user = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
     if user:

@@ -163,7 +163,6 @@ def test_the_page_cache_of_a_directory_is_emptied_and_the_emptiness_is_shown(pla
         shutil.rmtree(folder)
 
 
+@pytest.mark.memory_fs
 def test_a_directory_in_memory_is_refused_by_the_name_of_its_file_system(place):
-    if not os.access("/dev/shm", os.W_OK):
-        pytest.skip("NOT RUN: /dev/shm is not there")
     assert "tmpfs, which cannot be made cold" in probe(place / "probe.pyz", "drop-cache", "--dir", "/dev/shm", expect=3).stderr

@@ -1,10 +1,8 @@
 """Whole jobs, from store to exit, on the simulated engine with real files below the checkout's own var/ (a real disk: /tmp may be in memory)."""
 
 import collections
-import glob
 import hashlib
 import json
-import os
 import shutil
 import sys
 import tarfile
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import oldest_python
 from tests.unit.probe.kit import ROOT, build, job_spec, kill, lab_engine, lines, probe, processes_with, wait_for, write
 
 FAST = {"read_bytes_per_s": 400_000_000}
@@ -201,11 +200,9 @@ def test_an_engine_that_crashes_in_a_soak_is_an_event_is_started_again_and_the_o
     assert len(pids) == 2
 
 
+@pytest.mark.python38
 def test_the_probe_runs_a_whole_job_on_the_oldest_python_that_it_names(place):
-    found = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.8.*/bin/python"))) or [p for p in [shutil.which("python3.8")] if p]
-    if not found:
-        pytest.skip("NOT RUN: there is no Python 3.8 on this machine; the unit tests compile the sources for it")
     spec = with_lab(place, "old")
-    folder, end = run(place, spec, python=found[0])
+    folder, end = run(place, spec, python=oldest_python())
     assert end["outcome"] == "done", (folder / "job.log").read_text()
     assert json.loads((folder / "client.json").read_text())["python"].startswith("3.8.")

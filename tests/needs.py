@@ -1,0 +1,89 @@
+"""What a lane needs beside Python, and the one way in which it says NOT RUN: a test names its need as a marker, `pytest.mark.sshd`.
+
+Without it the test is skipped and the closing lines of pytest say why, in a sentence. Under CI=true a missing package is a failure instead.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+NOT_RUN = "NOT RUN: "
+CHROMIUM = Path("/usr/bin/chromium")
+SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def postgres_programs() -> Path | None:
+    """Return the folder with initdb and pg_ctl: Debian keeps them off PATH."""
+    found = [*Path("/usr/lib/postgresql").glob("*/bin/initdb"), *([Path(p)] if (p := shutil.which("initdb")) else [])]
+    return found[0].parent if found else None
+
+
+def oldest_python() -> str | None:
+    """Return the oldest Python that the probe names: 3.8, of which no supported Debian has a package."""
+    found = sorted(Path("~/.pyenv/versions").expanduser().glob("3.8.*/bin/python"))
+    return str(found[0]) if found else shutil.which("python3.8")
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something a machine has or lacks. `packaged` means that CI can install it, so there its absence is a failure."""
+
+    there: Callable[[], object]
+    lacking: str
+    packaged: bool = True
+
+
+NEEDS = {
+    "sshd": Need(
+        lambda: SSHD and shutil.which("ssh"),
+        "OpenSSH's server and client are not both on this machine; on Debian install openssh-server and openssh-client.",
+    ),
+    "chromium": Need(CHROMIUM.exists, f"Chromium is not at {CHROMIUM}; on Debian install chromium."),
+    "postgres": Need(postgres_programs, "PostgreSQL's server programs (initdb, pg_ctl) are not on this machine; on Debian install postgresql."),
+    "memory_fs": Need(lambda: os.access("/dev/shm", os.W_OK), "/dev/shm, a file system in memory, is not writable on this machine."),
+    "python38": Need(oldest_python, "There is no Python 3.8 on this machine; the unit tests compile the probe's sources for it.", packaged=False),
+}
+
+
+def require(name: str) -> None:
+    """Skip the test that needs what this machine lacks, or fail it under CI=true."""
+    need = NEEDS[name]
+    if not need.there():
+        _not_run(need)
+
+
+def _not_run(need: Need) -> NoReturn:
+    if need.packaged and os.environ.get("CI") == "true":
+        pytest.fail(NOT_RUN + need.lacking, pytrace=False)
+    pytest.skip(NOT_RUN + need.lacking)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make each need a marker."""
+    for name, need in NEEDS.items():
+        config.addinivalue_line("markers", f"{name}: says NOT RUN where: {need.lacking}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Ask for a test's needs before any of its fixtures is made."""
+    for mark in item.iter_markers():
+        if mark.name in NEEDS:
+            require(mark.name)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say at the end, in a sentence each, what was not run and why: a dot less is not seen by anyone."""
+    reasons = Counter(
+        str(r.longrepr[2]).removeprefix("Skipped: ") for r in terminalreporter.stats.get("skipped", []) if isinstance(r.longrepr, tuple)
+    )
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"{reason} ({count} {'test' if count == 1 else 'tests'})", yellow=True)
