@@ -73,11 +73,17 @@
     const atEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 40;
     follow.addEventListener("click", () => setFollowing(!following));
     pill.addEventListener("click", () => setFollowing(true));
+    // Only a person moves the log upwards; a line that breaks anew moves it too, but never up.
+    let top = 0;
     log.addEventListener("scroll", () => {
-      if (following && !atEnd()) setFollowing(false);
+      const up = log.scrollTop < top;
+      top = log.scrollTop;
+      if (following && up && !atEnd()) setFollowing(false);
       else if (!following && atEnd()) setFollowing(true);
     });
     log.scrollTop = log.scrollHeight;
+    // A turned phone or a narrower window breaks lines anew: who follows stays at the newest.
+    new ResizeObserver(() => { if (following) log.scrollTop = log.scrollHeight; }).observe(log);
 
     // Text only: a line of a playbook can never become markup.
     function addLine(className, text, number) {
