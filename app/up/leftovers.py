@@ -29,14 +29,17 @@ def end_recorded(path: Path) -> list[int]:
 
 
 def local_lab(state_dir: Path) -> list[int]:
-    """Return the processes of local targets: programs that run from, or on, `<state_dir>/lab/`, without a terminal of a person."""
+    """Return the processes of local targets: programs that run from, on or in `<state_dir>/lab/`, without a terminal of a person.
+
+    An engine may run from elsewhere and overwrite its words and its environment with a title; its working directory stays below the lab.
+    """
     root = os.fsencode(state_dir / "lab") + b"/"
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
+            words = [*(entry / "cmdline").read_bytes().split(b"\0"), os.readlink(os.fsencode(entry / "cwd"))]
         except OSError:
             continue
         pid = int(entry.name)

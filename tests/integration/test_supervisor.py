@@ -18,9 +18,11 @@ from app.kit.errors import Refused
 from app.settings import ROOT, settings
 from app.up import Supervisor
 from app.up.broker import answers, socket_path
-from app.up.leftovers import SUPERVISED
+from app.up.leftovers import SUPERVISED, local_lab
 from tests.engine_kit import PLAYBOOKS, attempt_of, ended, job_step, make_attempt, manual_step, playbook_step, steps_of, wait_for
 from tests.processes import mentions
+
+pytestmark = pytest.mark.usefixtures("patient")
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def service(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor
 
 def test_an_attempt_goes_through_celery_and_nothing_is_left_when_the_service_stops(service: Supervisor, state: Path) -> None:
     attempt_id = make_attempt(playbook_step())
-    wait_for(lambda: ended(attempt_of(attempt_id)), 40)
+    wait_for(lambda: ended(attempt_of(attempt_id)))
     assert attempt_of(attempt_id).status == "finished"
     assert service.health().ok
     with pytest.raises(Refused):
@@ -50,7 +52,7 @@ def test_stopping_cancels_what_runs_and_ends_the_job_on_this_machine(service: Su
     attempt_id = make_attempt(job_step(params={"kind": "run", "seconds": 120, "lines": 10}))
     waiting = make_attempt(manual_step())
     os.kill(service.pids()["beat"], signal.SIGKILL)  # it is started again, or nothing would move below
-    wait_for(lambda: steps_of(attempt_id)[0].status == "running", 60)
+    wait_for(lambda: steps_of(attempt_id)[0].status == "running")
     started = next((state / "lab").glob("*/gpu01/jobs/*/started"))
     assert marker.state(int(started.read_text())) not in ("", "Z")
     assert service.restarts()["beat"] == 1
@@ -63,7 +65,7 @@ def test_stopping_cancels_what_runs_and_ends_the_job_on_this_machine(service: Su
 def test_a_broker_that_lives_but_lost_its_socket_is_started_again(service: Supervisor, state: Path) -> None:
     before = service.pids()["broker"]
     socket_path(state).unlink()
-    wait_for(lambda: service.pids().get("broker") not in (None, before) and answers(socket_path(state)), 60)
+    wait_for(lambda: service.pids().get("broker") not in (None, before) and answers(socket_path(state)))
     assert service.restarts()["broker"] == 1
 
 
@@ -107,6 +109,19 @@ def test_a_taken_port_is_said_at_once_and_nothing_is_started(state: Path, monkey
     finally:
         supervisor.stop()
     assert mentions(state) == []
+
+
+def test_an_engine_that_runs_from_elsewhere_is_found_by_its_working_directory(tmp_path: Path) -> None:
+    folder = tmp_path / "lab" / "JT-1" / "gpu01" / "engine"
+    folder.mkdir(parents=True)
+    inside = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], cwd=folder, start_new_session=True)
+    beside = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], cwd=tmp_path, start_new_session=True)
+    try:
+        wait_for(lambda: local_lab(tmp_path) == [inside.pid], 10)
+    finally:
+        for process in (inside, beside):
+            process.kill()
+            process.wait()
 
 
 def test_a_state_directory_with_a_long_name_gets_a_short_socket(tmp_path: Path) -> None:
