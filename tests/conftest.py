@@ -12,10 +12,11 @@ import pytest
 from app.kit.db import engine_for, write_session
 from app.kit.migrate import upgrade
 from app.settings import settings
+from tests.engine_kit import PATIENCE_S
 from tests.needs import pytest_configure, pytest_runtest_setup, pytest_terminal_summary
 from tests.people import Cast, enrol
 
-__all__ = ["cast", "pytest_configure", "pytest_runtest_setup", "pytest_terminal_summary", "state"]
+__all__ = ["cast", "patient", "pytest_configure", "pytest_runtest_setup", "pytest_terminal_summary", "state"]
 
 
 def _forget() -> None:
@@ -55,6 +56,13 @@ def state(_migrated: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield folder
     _forget()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a service take its time to start and to stop: on a busy machine the bounds only guard against hanging."""
+    monkeypatch.setattr("app.up.supervisor.START_S", PATIENCE_S)
+    monkeypatch.setattr("app.up.supervisor.CANCEL_S", PATIENCE_S)
 
 
 @pytest.fixture

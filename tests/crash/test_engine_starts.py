@@ -70,7 +70,7 @@ def test_doubled_late_and_early_messages_start_nothing_twice() -> None:
     try:
         from tests.engine_kit import wait_for
 
-        wait_for(lambda: ended(attempt_of(attempt_id)), 60)
+        wait_for(lambda: ended(attempt_of(attempt_id)))
     finally:
         over.set()
         for thread in threads:

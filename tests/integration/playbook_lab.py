@@ -136,7 +136,7 @@ class PlaybookLab:
         changed = {host: int(count) for host, count in re.findall(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)", output, re.M)}
         return Played(done.returncode, output, changed, _replies(done.stdout))
 
-    def wait(self, root: Path, job: str, seconds: float = 120) -> dict[str, Any]:
+    def wait(self, root: Path, job: str, seconds: float = 240) -> dict[str, Any]:
         """Wait until a job has ended and return its exit.json."""
         path, end = root / "jobs" / job / "exit.json", time.monotonic() + seconds
         while not path.exists():

@@ -47,7 +47,7 @@ def test_nothing_secret_and_no_process_is_left_after_a_run() -> None:
     attempt_id = make_attempt(playbook_step())
     drive(attempt_id, until=ended)
     folder = runs.folder_of(attempt_id, "survey", "run-1")
-    wait_for(lambda: not marker.carriers(attempt_id), 10)
+    wait_for(lambda: not marker.carriers(attempt_id))
     assert sorted(p.name for p in folder.iterdir()) == ["events.jsonl", "host.log", "lock", "result.json", "staging", "started", "used"]
     assert not runs.short_dir(folder).exists()
     assert attempt_of(attempt_id).lease_owner is None

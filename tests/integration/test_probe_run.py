@@ -30,7 +30,7 @@ def place():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(place, spec, python=sys.executable, seconds=40.0):
+def run(place, spec, python=sys.executable):
     """Run a job to its end; return its folder and exit."""
     pyz = place / "probe.pyz"
     probe(pyz, "job", "start", "--root", place / "root", "--spec", write(place / f"{spec['job']}.json", spec), python=python)
@@ -39,7 +39,7 @@ def run(place, spec, python=sys.executable, seconds=40.0):
         found = probe(pyz, "job", "poll", "--root", place / "root", "--job", spec["job"], "--max-bytes", 0)
         return found if found["state"] in ("exited", "dead") else None
 
-    found = wait_for(ended, seconds, "the end of the job")
+    found = wait_for(ended, what="the end of the job")
     return place / "root" / "jobs" / spec["job"], found["exit"]
 
 

@@ -82,7 +82,7 @@ def lines(path):
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
-def wait_for(condition, seconds=30.0, what="the condition"):
+def wait_for(condition, seconds=240.0, what="the condition"):
     """Wait until `condition()` is true and return its value; the time is only a guard against hanging."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
