@@ -11,7 +11,7 @@ from typing import Any
 
 import uvicorn
 
-from tests.needs import CHROMIUM, require
+from tests.needs import CHROMIUM
 
 ARGS = [
     "--headless",
@@ -23,11 +23,6 @@ ARGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-
-
-def require_chromium() -> None:
-    """Say NOT RUN where Chromium is absent."""
-    require("chromium")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from pypdf import PdfReader
 
 from app.demo.inspection import picture
 from app.settings import ROOT, settings
-from tests.e2e.browser import Watched, chromium, require_chromium, sign_in
+from tests.e2e.browser import Watched, chromium, sign_in
 from tests.people import PASSWORD, Cast
 from tests.processes import mentions
 
@@ -33,7 +33,6 @@ APPROVERS = ("chen.jing", "wang.fang")
 @pytest.fixture
 def service(cast: Cast, state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Run the whole service over a fresh state directory and give the address of its pages; afterwards nothing of it is left."""
-    require_chromium()
     from app.up import Supervisor
 
     with socket.socket() as door:
@@ -47,6 +46,8 @@ def service(cast: Cast, state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         yield f"http://127.0.0.1:{port}"
     finally:
         supervisor.stop()
+        for log in sorted((state / "log").glob("*.log")):  # shown when the test fails
+            print(f"--- {log.name}\n{log.read_text(encoding='utf-8', errors='replace')[-3000:]}")
     assert mentions(state) == []
 
 
