@@ -37,7 +37,7 @@ class Keys:
             if key not in value:
                 problems.add(join(path, key), "this key is missing.", "缺少此键。")
         read = {str(key): known[key].read(item, join(path, str(key)), problems) for key, item in value.items() if key in known}
-        return BAD if BAD in read.values() else read
+        return BAD if BAD in read.values() or not self.required.keys() <= read.keys() else read
 
     def write(self, value: Any) -> Any:
         """Return the plain form."""
@@ -136,7 +136,9 @@ HOST = Keys(
         "address": Words(r"[A-Za-z0-9:][A-Za-z0-9.:-]{0,252}", "a host name or an IP address", "主机名或 IP 地址"),
         "port": Whole(1, 65535),
         "user": Words(r"[a-z_][a-z0-9_-]{0,31}", "a user name", "用户名"),
-        "credential": Words(r"[a-z0-9][a-z0-9._-]{0,79}", "the name of a stored credential", "已保存凭据的名称"),
+        "credential": Words(
+            r"[a-z0-9][a-z0-9._-]{0,79}", "the name of a file below credentials/ of the state folder", "状态目录 credentials/ 下的文件名"
+        ),
         "host_key": Words(r"[^\x00-\x1f\x7f]{1,1000}", "the host's public key, one line", "主机公钥，单行"),
         "python": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径"),
         "root": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径"),

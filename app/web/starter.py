@@ -1,15 +1,18 @@
-"""The text that a new engagement file begins with: the whole form of one, with the places to fill in."""
+"""The text that a new engagement file begins with: a whole, valid one, with places to fill in. docs/guide explains each field."""
+
+from __future__ import annotations
 
 STARTER = """\
 engagement:
   code: ACME-2026-01
-  customer: 客户法定名称
+  customer: 需方法定名称
   vendor: 供方法定名称
   site: 机房、机柜
   contract: 合同编号
-  people:
+  people:           # 登录名须与 quadgate user add 一致；每方至少一名 approver
     vendor:
       - {login: li.wei, name: 李伟, title: 交付工程师, roles: [engineer]}
+      - {login: chen.jing, name: 陈静, title: 交付负责人, roles: [approver]}
     customer:
       - {login: wang.fang, name: 王芳, title: 验收负责人, roles: [approver]}
 order:
@@ -20,8 +23,11 @@ order:
 packing_list:
   - {kind: array, model: FX100, serial: 序列号, host: array01}
 targets:
-  hosts:
-    gpu01: {groups: [engine, loadgen], address: 10.0.0.11, credential: ssh-gpu01}
-    array01: {groups: [storage], address: 10.0.0.21, credential: ssh-array01}
-plan: {}          # only what differs from the default plan
+  simulated: false
+  hosts:            # credential: <状态目录>/credentials/ 下的 SSH 私钥文件；host_key: 主机公钥
+    gpu01: {groups: [engine, loadgen], connection: ssh, address: 10.0.0.11, user: quadgate, credential: ssh-gpu01, host_key: ssh-ed25519 AAAA}
+    array01: {groups: [storage], connection: ssh, address: 10.0.0.21, user: quadgate, credential: ssh-array01, host_key: ssh-ed25519 AAAA}
+  engine: {kind: lab, port: 18461, model: 模型名称}
+  arms: {recompute: {}, baseline: {}, candidate: {}, placebo: {}}
+plan: {}            # 只写与默认计划不同之处
 """

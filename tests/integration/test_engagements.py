@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
@@ -14,6 +15,8 @@ from app.engagements.models import Engagement
 from app.engagements.usecases import board, create_engagement, overview
 from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, Forbidden, NotFound
+from app.targets.inventory import build
+from app.web.starter import STARTER
 from gates.plan import parse_plan
 from tests.people import Cast
 from tests.scenes import DEMO, engage, run
@@ -38,6 +41,8 @@ CHANGES = {
     "simulated here, real there": ("rig: {simulated: true", "rig: {simulated: false", "/plan/rig/time_scale", "1"),
     "targets real, plan simulated": ("  simulated: true\n", "  simulated: false\n", "/plan/rig/simulated", "targets.simulated"),
     "a key twice": ("order:\n", "order: {}\norder:\n", "", "twice"),
+    "a key missing": ("connection: local}", "root: /tmp/x}", "/targets/hosts/gpu01/connection", "missing"),
+    "a section's key missing": ("  simulated: true\n", "", "/targets/simulated", "missing"),
     "no YAML": ("engagement:\n", "engagement: [\n", "", "line"),
     "code with spaces": ("code: DEMO", "code: my demo", "/engagement/code", "capital letters"),
 }
@@ -55,6 +60,20 @@ def test_a_wrong_file_is_refused_with_a_sentence_in_both_languages_that_names_th
     assert found.text("zh_CN") != found.text("en")
     said = str(caught.value) + "".join(e.text("zh_CN") for e in caught.value.errors)
     assert "hunter22" not in said
+
+
+def test_the_text_that_a_new_engagement_begins_with_is_a_valid_file() -> None:
+    file = read_file(STARTER)
+    assert {host["credential"] for host in file.targets["hosts"].values()} == {"ssh-gpu01", "ssh-array01"}
+
+
+def test_the_key_that_a_host_names_is_the_file_of_that_name_below_the_state_folder(state: Path) -> None:
+    for name in ("ssh-gpu01", "ssh-array01"):
+        (state / "credentials").mkdir(mode=0o700, exist_ok=True)
+        (state / "credentials" / name).write_text("a key")
+        (state / "credentials" / name).chmod(0o600)
+    inventory = build(code="X", targets=read_file(STARTER).targets, state_dir=state)
+    assert inventory.hostvars["gpu01"]["ansible_ssh_private_key_file"] == str(state / "credentials" / "ssh-gpu01")
 
 
 def test_nothing_is_kept_of_a_wrong_file(cast: Cast) -> None:
@@ -88,9 +107,7 @@ def test_the_plan_of_the_file_is_what_plan_check_shows(cast: Cast) -> None:
     with write_session() as s:
         engagement = engage(s, cast, sealed=False)
         view = overview(s, engagement_id=engagement.id, actor=cast.viewer)
-    expected = parse_plan(
-        {"platform": {"accelerator": "MI308X", "framework": "lab-engine", "model": "lab-480b"}, "rig": {"simulated": True, "time_scale": "2880"}}
-    )
+    expected = parse_plan(yaml.safe_load(DEMO)["plan"])
     assert view["plan"]["hash"] == expected.hash
     assert view["plan"]["data"] == expected.data
     assert view["plan"]["sealed_at"] is None
