@@ -10,6 +10,7 @@ import importlib
 import logging
 import os
 import sys
+from functools import cache
 
 import typer
 from typer.exceptions import Abort, TyperException
@@ -30,8 +31,9 @@ app = typer.Typer(
 )
 
 
+@cache
 def build() -> typer.Typer:
-    """Return the application with every sub-command registered."""
+    """Return the application with every sub-command registered, each once."""
     for name in COMMANDS:
         importlib.import_module(f"app.commands.{name}").register(app)
     return app
