@@ -56,16 +56,6 @@ class Attribution(StrEnum):
     PRODUCT = "product"
 
 
-class Arm(StrEnum):
-    """The configurations under measurement that the default plan knows."""
-
-    BASELINE = "baseline"
-    CANDIDATE = "candidate"
-    RECOMPUTE = "recompute"
-    PLACEBO = "placebo"
-    BASELINE_TUNED = "baseline_tuned"
-
-
 class StepKind(StrEnum):
     """What moves a step: a playbook run, a detached job on a target, a judgement, a person, or the report writer."""
 

@@ -11,7 +11,6 @@ from gates.schema import Choice, Exact, Items, Maybe, Measure, Table, Whole, Wor
 from gates.units import Quantity
 
 GATES = ("G1", "G2", "G3", "G4")
-ARMS = ("baseline", "candidate", "recompute", "placebo", "baseline_tuned")
 
 # Differences that are the medium's own. Any other allowed key is software: it then needs the arm baseline_tuned (DESIGN 3).
 MEDIUM_KEYS = ("mount_path", "device", "transport", "mount_options", "address")

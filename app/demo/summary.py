@@ -49,6 +49,7 @@ def _gate(out: Path, view: dict[str, Any], gate: str, actor: Actor) -> dict[str,
         "report": None,
         "reports": {},
         "bundle": None,
+        "manifest_hash": None,
     }
     if not attempts:
         row["blocked_by"] = state["reason"]

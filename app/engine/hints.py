@@ -13,7 +13,7 @@ from celery import Celery
 from app.settings import settings
 
 log = logging.getLogger("quadgate.engine")
-STEPS, TICK, REPORTS = "steps@{node}", "tick", "reports"
+STEPS, TICK = "steps@{node}", "tick"
 
 
 def celery_app(broker_url: str) -> Celery:

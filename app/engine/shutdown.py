@@ -22,7 +22,7 @@ def cancel_running(reason: str) -> list[str]:
         now = database_now(s)
         for attempt in attempts:
             attempt.cancel_requested_at, attempt.cancel_reason, attempt.next_due_at, attempt.last_enqueued_at = now, reason, now, None
-            chain.record(s, actor=SYSTEM, action="attempt.cancel_requested", object_kind="attempt", object_id=attempt.id, data={"reason": reason})
+            chain.record(s, actor=SYSTEM, action="attempt.request_cancel", object_kind="attempt", object_id=attempt.id, data={"reason": reason})
     return active()
 
 

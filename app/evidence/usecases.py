@@ -164,16 +164,6 @@ def export_bundle(s: Session, *, attempt_id: str, dest: Path, actor: Actor) -> P
     return dest
 
 
-def evidence_view(s: Session, *, attempt_id: str, actor: Actor) -> list[dict[str, Any]]:
-    """Return the list of an attempt's evidence files, without their bytes."""
-    require(actor, Permission.VIEW)
-    find_attempt(s, attempt_id, actor)
-    return [
-        {"path": f.path, "sha256": f.sha256, "size": f.size, "host": f.host, "tool": f.tool, "tool_version": f.tool_version, "exit_code": f.exit_code}
-        for f in repository.files_of(s, attempt_id)
-    ]
-
-
 def _make_manifest(s: Session, attempt_id: str) -> dict[str, Any]:
     attempt, engagement = _rows(s, attempt_id)
     plan_row = plans.revision(s, attempt.plan_id) or PlanRevision()

@@ -1,4 +1,4 @@
-"""Words in two languages: the catalogue, the choice of a locale, numbers and dates.
+"""Words in two languages: the catalogue, the choice of a locale, sizes and spans of time.
 
 English sentences are the msgids. The Chinese catalogue is read directly from its .po file once a process, so that nothing
 has to be compiled. Placeholders are `{name}`, filled by `str.format`; Jinja's own `%(name)s` is left to Jinja.
@@ -7,7 +7,7 @@ has to be compiled. Placeholders are `{name}`, filled by `str.format`; Jinja's o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -97,26 +97,6 @@ def _by_quality(header: str) -> list[str]:
         if tag and quality > 0:
             weighted.append((-quality, place, tag))
     return [tag for _, _, tag in sorted(weighted)]
-
-
-def format_number(value: Decimal | int | float, locale: str) -> str:
-    """Return a number as the locale writes it, all its digits kept."""
-    return numbers.format_decimal(value, locale=known(locale), decimal_quantization=False)
-
-
-def format_percent(ratio: Decimal, locale: str) -> str:
-    """Return a ratio as a percentage, all its digits kept: 0.2596 is 25.96%."""
-    return numbers.format_percent(ratio, locale=known(locale), decimal_quantization=False)
-
-
-def format_date(value: date, locale: str) -> str:
-    """Return a date as the locale writes it."""
-    return dates.format_date(value, format="long" if known(locale) == "zh_CN" else "medium", locale=known(locale))
-
-
-def format_datetime(value: datetime, locale: str) -> str:
-    """Return a time to the second, in UTC, with the zone named."""
-    return f"{dates.format_datetime(value, format='yyyy-MM-dd HH:mm:ss', tzinfo=dates.UTC, locale=known(locale))} UTC"
 
 
 def format_ago(delta: timedelta, locale: str) -> str:

@@ -1,11 +1,10 @@
-"""Plans: checked, made canonical, hashed, revised, sealed. A sealed revision never changes; a change is a new one."""
+"""Plans: made canonical, hashed, revised, sealed. A sealed revision never changes; a change is a new one."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -25,31 +24,7 @@ from app.plans.models import PlanRevision
 from app.plans.reading import plan_of
 from gates.pipeline import engagement_state
 from gates.pipeline_facts import State
-from gates.plan import InvalidPlan, Plan, load_plan, load_yaml, parse_plan
-
-
-@dataclass(frozen=True)
-class PlanCheck:
-    """What a plan file is worth: the whole plan and its hash, or all that is wrong with it."""
-
-    plan: Plan | None = None
-    problems: list[FieldProblem] = field(default_factory=list)
-
-    @property
-    def hash(self) -> str:
-        """Return the hash that both parties would approve; empty when the plan cannot be used."""
-        return self.plan.hash if self.plan else ""
-
-
-def check_plan(text: str) -> PlanCheck:
-    """Check a YAML file of differences from the default plan, or the section `plan` of an engagement file."""
-    try:
-        document = load_yaml(text)
-        if isinstance(document, Mapping) and "engagement" in document:
-            document = document.get("plan")
-        return PlanCheck(plan=parse_plan(document))
-    except InvalidPlan as error:
-        return PlanCheck(problems=_problems(error))
+from gates.plan import InvalidPlan, Plan, load_plan
 
 
 def first_revision(s: Session, *, engagement_id: str, plan: Plan, actor: Actor) -> PlanRevision:

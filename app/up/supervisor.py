@@ -276,6 +276,6 @@ _BEAT = ["--scheduler", "celery.beat:Scheduler", "--pidfile=", "--loglevel", "WA
 
 def worker_argv(node: str) -> list[str]:
     """Return the command of the worker of a node."""
-    queues = f"tick,steps@{node},reports"
+    queues = f"tick,steps@{node}"
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING"]
     return [sys.executable, "-m", "celery", "-A", "app.worker.app", "worker", "-Q", queues, "-c", str(WORKERS), "-n", f"quadgate@{node}", *quiet]

@@ -53,7 +53,6 @@ BUTTONS: dict[str, str] = {
     "form": N_("Fill in the form"),
 }
 DECISION_KINDS = {"seal": "plan", "consent": "conditional", "sign_off": "sign_off", "lift": "stop_loss", "close": "close"}
-KEPT = frozenset({"passed", "sign_off", "consent", "stopped", "rectify"})  # states whose gate shows the verdict's own shape
 
 
 def engagement_card(item: Data) -> Data:

@@ -1,4 +1,4 @@
-"""The Celery application of the worker and of beat: `celery -A app.worker.app worker -Q tick,steps@NODE,reports`."""
+"""The Celery application of the worker and of beat: `celery -A app.worker.app worker -Q tick,steps@NODE`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _NAME = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?")
 _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 PROMPT_TOKENS = "vllm:prompt_tokens_total"
 BY_SOURCE = "vllm:prompt_tokens_by_source_total"
-LOCAL_QUERIES, LOCAL_HITS = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
+LOCAL_HITS = "vllm:prefix_cache_hits_total"
 EXTERNAL_HITS = "vllm:external_prefix_cache_hits_total"
 LOAD_FAILURES = "vllm:kv_offload_load_failures_total"
 STORE_BYTES = "vllm:kv_offload_store_bytes_total"

@@ -13,6 +13,7 @@ from app.attempts.usecases import attempt_view, events, request_cancel, retry, s
 from app.audit.chain import verify
 from app.audit.models import AuditRow
 from app.engagements.models import Engagement
+from app.evidence.repository import files_of
 from app.evidence.usecases import export_bundle, inputs
 from app.kit.clock import now
 from app.kit.db import write_session
@@ -194,18 +195,12 @@ def test_a_form_with_its_photos_becomes_evidence_and_the_attempt_is_due_again(ca
         submit_form(
             s, step_id=step.id, form=_answers(step), photos=[("开箱 1.png", PNG), ("../../evil/../开箱 1.PNG", PNG + b"2")], actor=cast.zhao_lei
         )
-        brought = {f["path"] for f in _evidence(s, attempt, cast)}
+        brought = {file.path for file in files_of(s, attempt.id)}
         assert brought == {"evidence/unpacking/site/form.json", "evidence/unpacking/site/开箱-1.png", "evidence/unpacking/site/开箱-1-2.png"}
         assert step.status == "done"
         assert attempt.next_due_at is not None
         with pytest.raises(Refused, match="does not wait"):
             submit_form(s, step_id=step.id, form=_answers(step), photos=[], actor=cast.zhao_lei)
-
-
-def _evidence(s, attempt: Attempt, cast: Cast) -> list[dict]:
-    from app.evidence.usecases import evidence_view
-
-    return evidence_view(s, attempt_id=attempt.id, actor=cast.viewer)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +222,7 @@ def test_a_form_that_does_not_fit_its_fields_is_refused_and_names_the_field(cast
             submit_form(s, step_id=step.id, form={**_answers(step), **change}, photos=[("a.png", PNG)], actor=cast.li_wei)
         assert pointer in [e.pointer for e in caught.value.errors]
         assert "{" not in caught.value.errors[0].text("zh_CN")
-        assert _evidence(s, attempt, cast) == []
+        assert files_of(s, attempt.id) == []
         assert step.status == "waiting"
 
 
@@ -246,7 +241,7 @@ def test_a_photo_is_known_by_its_bytes_and_nothing_of_the_form_is_kept_when_one_
         with pytest.raises(BadInput) as caught:
             submit_form(s, step_id=step.id, form=_answers(step), photos=[("a.png", PNG), ("photo.png", data)], actor=cast.li_wei)
         assert caught.value.errors[0].pointer == "/photos/1"
-        assert _evidence(s, attempt, cast) == []
+        assert files_of(s, attempt.id) == []
 
 
 def _measure(s, attempt: Attempt) -> None:

@@ -13,8 +13,8 @@ from app.accounts.actor import SYSTEM
 from app.attempts.models import Attempt, VerdictRevision
 from app.attempts.usecases import attempt_view, start_attempt
 from app.audit.models import AuditRow
-from app.evidence import store
-from app.evidence.usecases import evidence_view, export_bundle, inputs, judge_attempt, manifest
+from app.evidence import repository, store
+from app.evidence.usecases import export_bundle, inputs, judge_attempt, manifest
 from app.kit.db import write_session
 from app.kit.errors import Forbidden, QuadgateError, Refused
 from gates.bundle import Unreadable, read_bundle
@@ -57,7 +57,7 @@ def test_a_repeated_step_takes_the_place_of_its_files_and_the_chain_keeps_both_h
         bring(s, attempt, "evidence/survey/gpu01/host.json", b'{"host": "gpu01", "try": 2}')
         bring(s, attempt, "evidence/survey/gpu01/host.json", b'{"host": "gpu01", "try": 2}')
         rows = [r.data for r in s.execute(select(AuditRow).where(AuditRow.action == "evidence.add").order_by(AuditRow.seq)).scalars()]
-        assert len(evidence_view(s, attempt_id=attempt.id, actor=cast.viewer)) == 2
+        assert len(repository.files_of(s, attempt.id)) == 2
     assert [bool(r["replaces"]) for r in rows] == [False, False, True]
 
 
@@ -136,8 +136,7 @@ def test_a_rehearsal_is_not_judged_and_a_viewer_does_not_judge(cast: Cast) -> No
 def test_a_stored_file_that_was_altered_stops_judgement_and_export(cast: Cast, tmp_path: Path) -> None:
     with write_session() as s:
         attempt = _attempt(s, cast)
-        entry = evidence_view(s, attempt_id=attempt.id, actor=cast.viewer)[1]
-        path = store.path_of(entry["sha256"])
+        path = store.path_of(repository.files_of(s, attempt.id)[1].sha256)
         path.chmod(0o600)
         path.write_bytes(b'{"host": "gpu02"}')
         for dest in (tmp_path / "bundle.zip", tmp_path / "bundle"):

@@ -1,4 +1,4 @@
-"""Plans: checked with sentences, revised, sealed by both parties, never changed once sealed."""
+"""Plans: revised, sealed by both parties, never changed once sealed."""
 
 from __future__ import annotations
 
@@ -8,23 +8,11 @@ from app.attempts.usecases import start_attempt
 from app.engagements.usecases import overview
 from app.kit.db import write_session
 from app.kit.errors import BadInput, Forbidden, Refused
-from app.plans.usecases import add_revision, check_plan, current
+from app.plans.usecases import add_revision, current
 from tests.people import Cast
-from tests.scenes import DEMO, decide, engage, finish, run
+from tests.scenes import decide, engage, finish, run
 
 TIGHTER = {"g3": {"agreement_max": "0.03"}}
-
-
-def test_a_plan_file_and_the_plan_of_an_engagement_file_are_both_checked() -> None:
-    assert check_plan("g3: {agreement_max: 0.03}\n").hash.startswith("sha256:")
-    assert check_plan(DEMO).plan.rig.simulated
-    assert check_plan("").plan == check_plan("{}").plan
-
-
-def test_all_problems_of_a_plan_are_said_at_once_each_with_its_field() -> None:
-    found = check_plan("g3: {agreement_max: 7, speed: 1}\ng4: {duration: 72}\n").problems
-    assert sorted(p.pointer for p in found) == ["/g3/agreement_max", "/g3/speed", "/g4/duration"]
-    assert all(p.text("en") != p.text("zh_CN") for p in found)
 
 
 def test_a_change_is_a_new_revision_with_another_hash_and_must_be_sealed_again(cast: Cast) -> None:

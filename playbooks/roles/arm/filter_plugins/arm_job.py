@@ -19,16 +19,7 @@ def arm_job(
     faults: Mapping[str, float],
 ) -> dict[str, Any]:
     """Return the job file, the same at each call, so that a repeated start adopts the job that is there. Raises ValueError with a sentence."""
-    needed = (
-        "key",
-        "kind",
-        "set",
-        "tiers",
-        "context_tokens",
-        "suffix_tokens",
-        "output_tokens",
-        *(("seconds", "tier") if step.get("kind") == "soak" else ()),
-    )
+    needed = (*_NEEDED, *(("seconds", "tier") if step.get("kind") == "soak" else ()))
     if lacking := [key for key in needed if key not in step]:
         raise ValueError(f"The step {step.get('key')} cannot become a job, it lacks {', '.join(lacking)}.")
     settings = site.get("engine") or {}

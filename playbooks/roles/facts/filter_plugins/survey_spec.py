@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-CONTROLLER = re.compile(r"nvme\d+")
 NAMESPACE = re.compile(r"(nvme\d+)n\d+")
 INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
 # A load must be alive before and after the reading, or the reading tells nothing about a link under load.
