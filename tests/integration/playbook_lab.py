@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ import yaml
 
 from app.settings import ROOT
 from app.targets.probe_archive import build_probe
+from tests.ports import free_port
 
 ATTEMPT = "01900000-0000-7000-8000-0000000000a1"
 STEP = {
@@ -39,14 +39,6 @@ STEP = {
     "warmup": 1,
     "canary": True,
 }
-
-
-def free_port() -> int:
-    """Return a port of the loopback that nobody listens on now."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
 
 
 @dataclass

@@ -4,7 +4,8 @@ import itertools
 import socket
 import time
 
-from tests.unit.probe.kit import END, HEAD, event, free_port, job_spec, odd_server, text_event, usage_event, whole_stream
+from tests.ports import free_port
+from tests.unit.probe.kit import END, HEAD, event, job_spec, odd_server, text_event, usage_event, whole_stream
 
 from probe.driver import ClosedLoop  # isort: skip
 from probe.prompts import Prompts  # isort: skip

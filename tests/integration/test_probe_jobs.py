@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.probe.kit import build, environment_of, free_port, job_spec, kill, probe, processes_with, wait_for, write
+from tests.ports import free_port
+from tests.unit.probe.kit import build, environment_of, job_spec, kill, probe, processes_with, wait_for, write
 
 
 @pytest.fixture

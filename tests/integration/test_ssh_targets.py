@@ -19,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from gates.steps import RUN_PACK
-from tests.integration.playbook_lab import ATTEMPT, PlaybookLab, free_port, playbook_lab
+from tests.integration.playbook_lab import ATTEMPT, PlaybookLab, playbook_lab
 from tests.needs import SSHD
+from tests.ports import free_port
 
 pytestmark = pytest.mark.sshd
 ADDRESSES = {"gpu01": "127.0.1.1", "gpu02": "127.0.1.2"}

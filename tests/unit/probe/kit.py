@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from app.targets.probe_archive import build_probe
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ROOT / "playbooks" / "roles" / "probe" / "files"
@@ -33,13 +34,6 @@ def build(folder) -> Path:
     path = Path(folder) / "probe.pyz"
     build_probe(path)
     return path
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def job_spec(job, port, *, kind="run", **parts):
