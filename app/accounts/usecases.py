@@ -159,6 +159,12 @@ def people(s: Session, user_ids: set[str]) -> dict[str, str]:
     return {user_id: user.name for user_id, user in found.items() if user}
 
 
+def without_account(s: Session, logins: set[str]) -> set[str]:
+    """Return those of the logins that nobody could sign in with: an engagement may name people before they are added."""
+    found = {login: repository.user_by_login(s, login) for login in logins}
+    return {login for login, user in found.items() if user is None or not user.active}
+
+
 def _note(s: Session, statement: object) -> None:
     """Write down that somebody was seen: in the caller's transaction when it writes, else in a short one of its own."""
     if writes(s):

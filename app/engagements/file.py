@@ -78,7 +78,7 @@ def bad_file(found: list[SchemaProblem]) -> BadInput:
     first = found[0].message if found else Text("it is empty.", "内容为空。")
     return BadInput(
         "bad_engagement_file",
-        N_("The engagement file cannot be used; {count} problems, the first: {first}"),
+        N_("The engagement file cannot be used. Problems: {count}, the first: {first}"),
         [FieldProblem(pointer(p.path), p.message) for p in found],
         count=len(found),
         first=first,

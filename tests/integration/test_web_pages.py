@@ -36,6 +36,12 @@ def test_an_engineer_creates_an_engagement_and_sees_its_next_action(cast: Cast) 
     assert "DEMO" in browser.get("/").text
 
 
+def test_a_person_who_is_named_and_has_no_account_yet_is_said_on_the_engagement(cast: Cast) -> None:
+    hidden = foreign(cast)
+    page = Browser("li.wei").get(f"/engagements/{hidden}").text
+    assert [page.count(f"{login}: no account here yet") for login in ("someone", "else", "chen.jing")] == [1, 1, 0]
+
+
 def test_a_bad_file_is_answered_with_a_sentence_for_each_field_and_the_text_is_kept(cast: Cast) -> None:
     bad = DEMO.replace("  contract: HT-DEMO-0001", "  contrakt: HT-DEMO-0001")
     answer = Browser("li.wei").send("/engagements", text=bad)

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import RedirectResponse, Response
 
+from app.accounts import usecases as accounts
 from app.approvals import usecases as approvals
 from app.attempts import usecases as attempts
 from app.engagements import usecases as engagements
@@ -83,12 +84,14 @@ def engagement_page(request: Request, who: Guest, engagement_id: str, error: Qua
     with read_session() as s:
         data = engagements.overview(s, engagement_id=engagement_id, actor=who.actor)
         pending = approvals.pending(s, actor=who.actor)
+        absent = accounts.without_account(s, {person["login"] for people in data["people"].values() for person in people})
     return page(
         request,
         "engagement.html",
         error.status if error else 200,
         e=views.engagement_card(data),
         next=views.next_step(data, pending, who.locale),
+        absent=absent,
         marks=views.marks(data, simulated=data["simulated"]),
         inbox=sum(bool(p["mine"]) for p in pending),
         **refusal(error, who),
