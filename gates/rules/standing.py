@@ -81,7 +81,7 @@ class Standing:
 
 def validity_check(gate: str, standing: Standing) -> CheckResult:
     """Return the check that the measurement is valid: every claim of every arm holds, is not applicable, or is left out by agreement."""
-    title, ident = Text("Measurement valid", "测量有效"), f"{gate.lower()}.validity"
+    title, ident = Text("Validity of the measurement", "测量的有效性"), f"{gate.lower()}.validity"
     broken, doubtful = standing.broken(), standing.doubtful(lambda _: True)
     if not standing.claims:
         return CheckResult(ident, title, Verdict.INCONCLUSIVE, Text("No claim could be examined.", "没有可检验的断言。"))
