@@ -26,6 +26,7 @@ SHORT = {
     "g4": {"gap_max": "6 h"},
     "workload": {"tiers": [8, 16], "requests_per_run": {"min": 48, "per_concurrency": 4}},
     "g3": {
+        "agreement_max": "0.20",
         "ttft_p50_drop_min": {"limit": "0.25", "tiers": [8, 16]},
         "throughput_gain_band": {"low": "0.29", "high": "0.40", "tiers": [8, 16], "above": "audit"},
     },
