@@ -50,7 +50,9 @@ def demo(
     )
     console = Console()
     summary = run_demo(options, console)
-    closing_table(console, summary)
-    console.print(f"summary {out / 'summary.json'}")
+    closing_table(console, summary, out)
+    console.print(f"summary 汇总            {out / 'summary.json'}", soft_wrap=True)
+    if any(gate["bundle"] for gate in summary["gates"].values()):
+        console.print(f"judge again 重新判定    quadgate judge {out / 'bundles' / 'G1.zip'}", soft_wrap=True)
     if any(gate["run_status"] == "error" for gate in summary["gates"].values()):
         raise typer.Exit(65)

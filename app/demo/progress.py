@@ -1,17 +1,22 @@
-"""What a person sees while the demo runs: a line for each step, with what it is and how long it took."""
+"""What a person sees while the demo runs: a line for each step, with when it ended; then a table. Both languages, at 80 columns and more."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from app.web.words import word
+
 MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "canceled": ("–", "yellow")}
+MOST_REASONS = 2
 VERDICTS = {
     "pass": ("● PASS 通过", "green"),
     "conditional": ("◐ CONDITIONAL 有条件通过", "yellow"),
@@ -44,9 +49,22 @@ class Progress:
         """Print one line with the time since the start."""
         self.console.print(f"[dim]{self._clock()}[/]  {text}")
 
+    def pair(self, en: str, zh: str, mark: str = "", colour: str = "") -> None:
+        """Print a sentence in both languages: on one line, or on two where one is too narrow."""
+        clock = self._clock()
+        head = f"{clock}      {mark} " if mark else f"{clock}  "
+        fits = cell_len(head) + cell_len(en) + 1 + cell_len(zh) <= self.console.width
+        gap = " " if fits else "\n" + " " * cell_len(head)
+        self.console.print(Text.assemble((clock, "dim"), (head[len(clock) :], colour), en, (gap + zh, "dim")))
+
     def gate(self, gate: str, title: str) -> None:
         """Begin a gate."""
         self.say(f"[bold]{gate}[/] {title}")
+
+    def verdict(self, verdict: str | None, status: str) -> None:
+        """End a gate: its verdict in both languages, or how the attempt ended without one."""
+        text, colour = VERDICTS[verdict] if verdict else (f"· {status}", "red")
+        self.say(f"    [bold {colour}]{text}[/]")
 
     def attempt(self, view: dict[str, Any]) -> None:
         """Show an attempt as it stands now."""
@@ -54,7 +72,7 @@ class Progress:
             if step["status"] in MARKS and step["id"] not in self._seen:
                 self._seen.add(step["id"])
                 mark, colour = MARKS[step["status"]]
-                self.say(f"    [{colour}]{mark}[/] {step['title']['en']} [dim]{step['title']['zh-CN']}[/]")
+                self.pair(step["title"]["en"], step["title"]["zh-CN"], mark, colour)
         running = next((s for s in view["steps"] if s["status"] not in MARKS), None)
         if self._live and running:
             text = Text.assemble((self._clock(), "dim"), "      ", running["title"]["en"], (f"  {running['status']}", "dim"))
@@ -67,17 +85,28 @@ class Progress:
         return f"{seconds // 60:2d}:{seconds % 60:02d}"
 
 
-def closing_table(console: Console, summary: dict[str, Any]) -> None:
+def closing_table(console: Console, summary: dict[str, Any], out: Path) -> None:
     """Print the four verdicts, why, and where the reports are."""
-    table = Table(title=f"engagement {summary['engagement']['state']}", title_justify="left", expand=False)
-    table.add_column("gate")
-    table.add_column("verdict")
-    table.add_column("why")
-    table.add_column("report")
+    engagement = summary["engagement"]
+    state = f"{word('engagement', engagement['state'], 'en')} {word('engagement', engagement['state'], 'zh_CN')}"
+    table = Table(title=f"{engagement['code']}: {state}. Files below 文件位于 {out}", title_justify="left", show_lines=True)
+    for name in ("gate 门禁", "verdict 判定", "why 理由", "report 报告"):
+        table.add_column(name.replace(" ", "\n", 1), overflow="fold")
     for gate, row in summary["gates"].items():
         text, colour = VERDICTS[row["verdict"]]
-        why = row["blocked_by"]["en"] if row["blocked_by"] else "; ".join(r["en"] for r in row["reasons"][:2])
-        if row["because"]:
-            why = f"({', '.join(row['because'])}) {why}"
-        table.add_row(gate, f"[{colour}]{text}[/]", why, "\n".join(row["reports"].values()))
+        name, _, chinese = text.rpartition(" ")
+        why = Text("\n").join([Text(_why(row, "en")), Text(_why(row, "zh-CN"), "dim")])
+        table.add_row(gate, Text(f"{name}\n  {chinese}", colour), why, Text("\n".join(row["reports"].values())))
     console.print(table)
+
+
+def _why(row: dict[str, Any], language: str) -> str:
+    """Return at most two sentences that decided; one that only repeats another is left out."""
+    if row["blocked_by"]:
+        return str(row["blocked_by"][language])
+    chosen: list[str] = []
+    for reason in row["reasons"]:
+        if len(chosen) < MOST_REASONS and not any(said in reason[language] for said in chosen):
+            chosen.append(reason[language])
+    because = [word("because", value, language.replace("-", "_")) for value in row["because"]]
+    return (f"({', '.join(because)}) " if because else "") + ("" if language == "zh-CN" else " ").join(chosen)

@@ -53,12 +53,12 @@ def prepare(out: Path) -> None:
 @contextmanager
 def running(supervisor: Any, progress: Progress, *, web: bool) -> Iterator[None]:
     """Keep broker, worker, beat and (when asked) the web server running for the length of the block."""
-    progress.say("starting database, broker, worker and scheduler")
+    progress.pair("starting database, broker, worker and scheduler", "启动数据库、消息代理、工作进程和调度器")
     try:
         supervisor.start(web=web)
         yield
     finally:
-        progress.say("stopping everything that was started")
+        progress.pair("stopping everything that was started", "停止已启动的全部进程")
         supervisor.stop()
 
 
@@ -110,7 +110,8 @@ class Demo:
             self.engagement_id = engagement.id
         with write_session() as session:
             self.people.work_down_inboxes(session, self.actors)
-        self.progress.say(f"engagement [bold]{document['engagement']['code']}[/], plan approved by both parties and sealed")
+        code = document["engagement"]["code"]
+        self.progress.pair(f"engagement {code}, plan approved by both parties and sealed", f"联测项目 {code}，计划已由双方确认并封存")
 
     def _gate(self, gate: str) -> bool:
         """Run one attempt at a gate to its end; tell whether the engagement may go on."""
@@ -122,12 +123,12 @@ class Demo:
             with write_session() as session:
                 attempt_id = start_attempt(session, engagement_id=self.engagement_id, gate=gate, actor=self._engineer()).id
         except Refused as refusal:
-            self.progress.say(f"[bold]{gate}[/] cannot start: {refusal.text('en')}")
+            self.progress.pair(f"{gate} cannot start: {refusal.text('en')}", f"{gate} 不能启动：{refusal.text('zh_CN')}")
             return False
         title = SPECS[gate].title
         self.progress.gate(gate, f"{title.en} {title.zh}")
         view = self._follow(attempt_id, gate)
-        self.progress.say(f"    verdict [bold]{view['verdict'] or view['status']}[/]")
+        self.progress.verdict(view["verdict"], view["status"])
         with write_session() as session:
             self.people.work_down_inboxes(session, self.actors, scan=scan_of_the_signed_report())
         return bool(view["status"] == "finished")
@@ -158,7 +159,7 @@ class Demo:
                 )
             time.sleep(LOOK_SECONDS)
         if view["problem"]:
-            self.progress.say(f"    [red]{view['problem']['en']}[/]")
+            self.progress.pair(view["problem"]["en"], view["problem"]["zh-CN"], "✗", "red")
         return view
 
     def _engineer(self) -> Any:

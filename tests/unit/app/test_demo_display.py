@@ -1,0 +1,55 @@
+"""What a person sees of the demo: both languages, whatever the width of the window."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from app.demo.progress import Progress, closing_table
+
+REASON = {"en": "placebo, c8: 6.158 requests in flight on average where 8 must be.", "zh-CN": "placebo，c8：平均在途 6.158 个请求，应为 8。"}
+REPEATED = {language: f"Little's law: {text}" for language, text in REASON.items()}
+
+
+def row(verdict: str | None, *reasons: dict[str, str], because: tuple[str, ...] = (), blocked_by: dict[str, str] | None = None) -> dict[str, Any]:
+    reports = {"en": "reports/G3.en.pdf", "zh-CN": "reports/G3.zh-CN.pdf"} if verdict else {}
+    return {"verdict": verdict, "because": list(because), "blocked_by": blocked_by, "reasons": list(reasons), "reports": reports}
+
+
+def shown(width: int) -> str:
+    kept = {"en": "G3 comes first.", "zh-CN": "须先通过 G3。"}
+    gates = {"G2": row("conditional", REASON, because=("guard",)), "G3": row("invalid", REASON, REPEATED), "G4": row(None, blocked_by=kept)}
+    out = io.StringIO()
+    closing_table(Console(width=width, file=out), {"engagement": {"code": "DEMO", "state": "active"}, "gates": gates}, Path("out/demo"))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_closing_table_fits_and_keeps_the_paths_whole(width: int) -> None:
+    lines = shown(width).splitlines()
+    assert max(cell_len(line) for line in lines) <= width
+    assert sum("reports/G3.zh-CN.pdf" in line for line in lines) == 2
+    assert "out/demo" in lines[0]
+
+
+def test_the_closing_table_says_why_in_both_languages_and_nothing_twice() -> None:
+    text = shown(300)
+    assert text.count(REASON["en"]) == 2  # once for each gate
+    assert text.count(REASON["zh-CN"]) == 2
+    assert "inside the guard band" in text
+    assert "落在保护带内" in text
+    assert "须先通过 G3。" in text
+
+
+@pytest.mark.parametrize(("width", "lines"), [(80, 2), (120, 1)])
+def test_a_step_stands_on_one_line_or_with_its_chinese_title_below_it(width: int, lines: int) -> None:
+    out = io.StringIO()
+    Progress(Console(width=width, file=out)).pair("Survey of hardware, firmware, health and links", "硬件、固件、健康与链路调查", "✓", "green")
+    found = out.getvalue().splitlines()
+    assert len(found) == lines
+    assert max(cell_len(line) for line in found) <= width
