@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,12 +54,16 @@ def prepare(out: Path) -> None:
 @contextmanager
 def running(supervisor: Any, progress: Progress, *, web: bool) -> Iterator[None]:
     """Keep broker, worker, beat and (when asked) the web server running for the length of the block."""
-    progress.pair("starting database, broker, worker and scheduler", "启动数据库、消息代理、工作进程和调度器")
+    progress.both("starting database, broker, worker and scheduler", "启动数据库、消息代理、工作进程和调度器")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends a demo otherwise than by Ctrl-C wants the same
     try:
         supervisor.start(web=web)
         yield
     finally:
-        progress.pair("stopping everything that was started", "停止已启动的全部进程")
+        # A second Ctrl-C must not cut the stopping short: it would leave behind what the first one asked to end.
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(sign, signal.SIG_IGN)
+        progress.both("stopping everything that was started", "停止已启动的全部进程")
         supervisor.stop()
 
 
@@ -111,7 +116,7 @@ class Demo:
         with write_session() as session:
             self.people.work_down_inboxes(session, self.actors)
         code = document["engagement"]["code"]
-        self.progress.pair(f"engagement {code}, plan approved by both parties and sealed", f"联测项目 {code}，计划已由双方确认并封存")
+        self.progress.both(f"engagement {code}, plan approved by both parties and sealed", f"联测项目 {code}，计划已由双方确认并封存")
 
     def _gate(self, gate: str) -> bool:
         """Run one attempt at a gate to its end; tell whether the engagement may go on."""
@@ -123,7 +128,7 @@ class Demo:
             with write_session() as session:
                 attempt_id = start_attempt(session, engagement_id=self.engagement_id, gate=gate, actor=self._engineer()).id
         except Refused as refusal:
-            self.progress.pair(f"{gate} cannot start: {refusal.text('en')}", f"{gate} 不能启动：{refusal.text('zh_CN')}")
+            self.progress.both(f"{gate} cannot start: {refusal.text('en')}", f"{gate} 不能启动：{refusal.text('zh_CN')}")
             return False
         title = SPECS[gate].title
         self.progress.gate(gate, f"{title.en} {title.zh}")
@@ -159,7 +164,7 @@ class Demo:
                 )
             time.sleep(LOOK_SECONDS)
         if view["problem"]:
-            self.progress.pair(view["problem"]["en"], view["problem"]["zh-CN"], "✗", "red")
+            self.progress.both(view["problem"]["en"], view["problem"]["zh-CN"], "✗", "red")
         return view
 
     def _engineer(self) -> Any:
