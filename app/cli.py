@@ -15,6 +15,7 @@ from functools import cache
 import typer
 from typer.exceptions import Abort, TyperException
 
+from app.commands.language import of_terminal
 from app.kit.errors import QuadgateError
 
 USAGE, INTERNAL, REFUSED, INTERRUPTED = 64, 70, 65, 130
@@ -39,6 +40,12 @@ def build() -> typer.Typer:
     return app
 
 
+def sentences(error: QuadgateError) -> str:
+    """Return what is wrong, in the language of the terminal, with one line for each field of an input."""
+    language = of_terminal().replace("-", "_")
+    return "\n".join([error.text(language), *(f"  {problem.text(language)}" for problem in getattr(error, "errors", ()))])
+
+
 def main() -> None:
     """Run the command line and turn every end into the documented exit code."""
     level = logging.DEBUG if os.environ.get("QUADGATE_LOG") == "debug" else logging.WARNING
@@ -51,7 +58,7 @@ def main() -> None:
         error.show()  # type: ignore[attr-defined]
         code = USAGE
     except QuadgateError as error:
-        print(error.text("en"), file=sys.stderr)
+        print(sentences(error), file=sys.stderr)
         code = REFUSED
     except Exception as error:
         logging.getLogger("quadgate").debug("internal error", exc_info=True)

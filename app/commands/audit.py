@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from app.audit.chain import Anchor, head, verify
+from app.commands.language import Language
 from app.kit.db import read_session
 
 commands = typer.Typer(no_args_is_help=True, help="The audit chain.")
@@ -23,7 +24,8 @@ def register(app: typer.Typer) -> None:
 def verify_chain(
     anchor: Annotated[str, typer.Option(help="SEQ:sha256:HASH as printed in a report or by `audit head`; shows a cut-off or rewritten end.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    language: Annotated[str, typer.Option("--lang", help="en or zh-CN.")] = "en",
+    *,
+    language: Language,
 ) -> None:
     """Walk the whole chain and say what does not fit. Exit 0: whole; 1: not."""
     known = _anchor(anchor) if anchor else None

@@ -8,13 +8,25 @@ from typing import Annotated, Any
 
 import typer
 
+from app.commands.language import Language
 from gates.bundle import Bundle, Unreadable, read_bundle
 from gates.canonical import canonical_bytes
 from gates.judge import JUDGE_VERSION, RULES_HASH, differences
 from gates.judge import judge as judge_bundle
+from gates.text import Text
 
 EXIT = {"pass": 0, "fail": 1, "conditional": 2, "inconclusive": 3, "invalid": 3}
 UNREADABLE = 4
+REFUSED = Text("This bundle cannot be judged. ", "无法判定此证据包。")
+OTHER_RULES = Text("the bundle was made under other rules; it is judged here by this judge's", "证据包是按其他规则生成的；此处按本判定程序的规则判定")
+ATTEMPT = Text("{gate} number {n} ({id}), {files} files of evidence", "{gate} 第 {n} 次尝试（{id}），证据文件 {files} 个")
+SIMULATED = Text("SIMULATED, NOT FOR SIGN-OFF", "模拟目标，不得用于签署")
+ADVISORY = Text("advisory", "参考项")
+NOT_TESTED = Text("not tested", "未测")
+DIFFERS = Text(
+    "The verdict stored in the bundle ({stored}) differs from this one in: {fields}. The bundle is not what was signed.",
+    "证据包内保存的判定（{stored}）与此次判定不一致：{fields}。该证据包不是当初签署的内容。",
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -28,6 +40,8 @@ def judge(
         str | None, typer.Option("--expect-manifest", metavar="HASH", help="The manifest hash that the report prints.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict document as canonical JSON.")] = False,
+    *,
+    language: Language,
 ) -> None:
     """Re-judge an evidence bundle, offline.
 
@@ -37,53 +51,55 @@ def judge(
         found = read_bundle(bundle, expect_manifest=expect_manifest)
         document = judge_bundle(found)
     except Unreadable as error:
-        _refuse(error, as_json=as_json)
+        _refuse(error, language, as_json=as_json)
     differs = differences(found.stored_verdict, document) if found.stored_verdict is not None else []
     if as_json:
         extra = {"stored_verdict": "absent" if found.stored_verdict is None else "differs" if differs else "same", "differences": differs}
         typer.echo(canonical_bytes({**document, **extra}).decode())
     else:
-        _print(found, document, differs)
+        _print(found, document, differs, language)
     raise typer.Exit(UNREADABLE if differs else EXIT[document["verdict"]])
 
 
-def _refuse(error: Unreadable, *, as_json: bool) -> None:
+def _refuse(error: Unreadable, language: str, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"error": error.text.json()}, ensure_ascii=False, sort_keys=True))
     else:
-        typer.echo(f"This bundle cannot be judged. {error.text.en}", err=True)
+        typer.echo(REFUSED.in_language(language) + error.text.in_language(language), err=True)
     raise typer.Exit(UNREADABLE)
 
 
-def _print(bundle: Bundle, document: dict[str, Any], differs: list[str]) -> None:
+def _print(bundle: Bundle, document: dict[str, Any], differs: list[str], language: str) -> None:
     attempt = document["attempt"]
     typer.echo(f"manifest  {document['manifest_hash']}")
     typer.echo(f"plan      {document['plan_hash']}")
     typer.echo(f"judge     {JUDGE_VERSION}  rules {RULES_HASH}")
     if bundle.manifest["rules_hash"] != RULES_HASH:
-        typer.echo("          the bundle was made under other rules; it is judged here by this judge's")
-    typer.echo(f"attempt   {document['gate']} number {attempt['number']} ({attempt['id']}), {len(bundle.files)} files of evidence")
+        typer.echo(f"          {OTHER_RULES.in_language(language)}")
+    typer.echo(
+        f"attempt   {ATTEMPT.fill(gate=document['gate'], n=attempt['number'], id=attempt['id'], files=len(bundle.files)).in_language(language)}"
+    )
     if document["simulated"]:
-        typer.echo("          SIMULATED, NOT FOR SIGN-OFF")
+        typer.echo(f"          {SIMULATED.in_language(language)}")
     typer.echo("")
+    said: set[str] = set()
     for check in document["checks"]:
-        advisory = "  (advisory)" if check["severity"] == "advisory" else ""
+        advisory = f"  ({ADVISORY.in_language(language)})" if check["severity"] == "advisory" else ""
         typer.echo(f"{check['verdict']:<13} {check['id']}{advisory}")
-        typer.echo(f"              {check['reason']['en']}")
+        reason = check["reason"][language]
+        if reason not in said:  # what keeps one check from being judged keeps many
+            typer.echo(f"              {reason}")
+        said.add(reason)
     broken = [c for c in document["claims"] if c["status"] in ("breached", "unknown")]
     if broken:
         typer.echo("")
     for claim in broken:
-        typer.echo(f"{claim['status']:<13} {claim['claim']} ({claim['arm']}): {claim['reason']['en']}")
+        typer.echo(f"{claim['status']:<13} {claim['claim']} ({claim['arm']}): {claim['reason'][language]}")
     for item in document["not_tested"]:
-        typer.echo(f"not tested    {item['title']['en']}: {item['reason']['en']}")
+        typer.echo(f"{NOT_TESTED.in_language(language):<13} {item['title'][language]}: {item['reason'][language]}")
     typer.echo("")
-    typer.echo(document["summary"]["en"])
-    typer.echo(document["summary"]["zh-CN"])
-    typer.echo(document["risk"]["en"])
+    for line in (document["summary"]["en"], document["summary"]["zh-CN"], document["risk"][language]):
+        typer.echo(line)
     if differs:
         stored = (bundle.stored_verdict or {}).get("verdict")
-        typer.echo(
-            f"The verdict stored in the bundle ({stored}) differs from this one in: {', '.join(differs[:10])}. The bundle is not what was signed.",
-            err=True,
-        )
+        typer.echo(DIFFERS.fill(stored=stored, fields=", ".join(differs[:10])).in_language(language), err=True)

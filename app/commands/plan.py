@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from app.commands.language import Language
 from gates.plan import InvalidPlan, Plan, load_yaml, parse_plan
 from gates.schema import FieldProblem
 from gates.text import Text
 
 NOT_USABLE = 65  # EX_DATAERR: 1 to 4 are verdicts
+UNUSABLE = Text("{file} is not usable. Problems: {count}.", "{file} 不可用。问题数：{count}。")
 
 
 def register(app: typer.Typer) -> None:
@@ -33,6 +35,8 @@ def check(
         Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="YAML: differences from the default plan, or an engagement file.")
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print hash and plan, or the problems, as JSON.")] = False,
+    *,
+    language: Language,
 ) -> None:
     """Check a plan: print its hash, or one sentence for each problem. Exit 0 usable, 65 not."""
     try:
@@ -42,8 +46,8 @@ def check(
             typer.echo(json.dumps({"problems": [{"path": p.path, **p.message.json()} for p in error.problems]}, ensure_ascii=False))
         else:
             for problem in error.problems:
-                typer.echo(problem.message.en, err=True)
-            typer.echo(f"{file}: {len(error.problems)} problems; the plan is not usable.", err=True)
+                typer.echo(problem.message.in_language(language), err=True)
+            typer.echo(UNUSABLE.fill(file=file, count=len(error.problems)).in_language(language), err=True)
         raise typer.Exit(NOT_USABLE) from None
     typer.echo(json.dumps({"hash": plan.hash, "plan": plan.data}, ensure_ascii=False) if as_json else plan.hash)
 

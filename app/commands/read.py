@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from app.commands.language import Language
 from gates.model import Problem, Reading
 from gates.readers.registry import READERS, read
 from gates.text import Text
@@ -26,7 +27,8 @@ def command(
     file: Annotated[Path | None, typer.Argument(help="The tool's output; - reads standard input.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     list_readers: Annotated[bool, typer.Option("--list", help="List the readers.")] = False,
-    language: Annotated[str, typer.Option("--lang", help="en or zh-CN.")] = "en",
+    *,
+    language: Language,
 ) -> None:
     """Read one file and print observations and problems."""
     if list_readers:

@@ -9,10 +9,12 @@ import typer
 
 from app.accounts import repository, usecases
 from app.accounts.actor import command_line
+from app.accounts.passwords import SHORTEST
 from app.accounts.roles import Party, Role
+from app.commands.language import of_terminal
 from app.kit.db import read_session, write_session
-from app.kit.errors import NotFound
-from app.kit.i18n import N_
+from app.kit.errors import NotFound, Refused
+from app.kit.i18n import N_, translate
 from app.kit.migrate import upgrade
 
 commands = typer.Typer(no_args_is_help=True, help="People who use the service, and their API tokens.")
@@ -25,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 @commands.command()
 def add(
-    login: str,
+    login: Annotated[str, typer.Argument(help="What the person signs in with, and what engagement files name.")],
     name: Annotated[str, typer.Option(help="The person's name.")],
     party: Annotated[Party, typer.Option(help="The side that the person acts for.")],
     role: Annotated[list[Role], typer.Option(help="What the person is there for; may be given several times.")],
@@ -33,9 +35,12 @@ def add(
     locale: Annotated[str, typer.Option(help="zh_CN or en.")] = "zh_CN",
     password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")] = False,
 ) -> None:
-    """Add a person. The password has at least 12 characters."""
+    """Add a person. The password is asked for, twice; it has at least 12 characters and does not hold the login.
+
+    admin: runs the service. engineer: creates engagements, starts gates. approver: agrees for the party. viewer: reads.
+    """
     upgrade()
-    password = sys.stdin.readline().rstrip("\n") if password_stdin else typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    password = sys.stdin.readline().rstrip("\n") if password_stdin else _asked(login)
     with write_session() as s:
         user = usecases.create_user(
             s,
@@ -51,11 +56,19 @@ def add(
     print(f"{user.login}: {user.name}, {user.party}, {', '.join(user.roles)}")
 
 
+def _asked(login: str) -> str:
+    """Ask for a new password at the terminal."""
+    if not sys.stdin.isatty():
+        raise Refused("no_terminal", N_("There is no terminal to ask for a password: write it to standard input and give --password-stdin."))
+    question = translate(N_("Password for {login} (at least {n} characters, not shown)"), of_terminal().replace("-", "_"), login=login, n=SHORTEST)
+    return str(typer.prompt(question, hide_input=True, confirmation_prompt=translate(N_("The same again"), of_terminal().replace("-", "_"))))
+
+
 @commands.command()
 def token(
-    login: str,
+    login: Annotated[str, typer.Argument(help="Whose token it is: it may do what that person may, except approve.")],
     name: Annotated[str, typer.Option(help="What the token is for.")],
-    days: Annotated[int, typer.Option(help="How many days it lives.")] = 90,
+    days: Annotated[int, typer.Option(help="How many days it lives, at most 366.")] = 90,
 ) -> None:
     """Issue an API token for a person and print it, this once. It can never approve anything."""
     with write_session() as s:

@@ -49,7 +49,7 @@ class Progress:
         """Print one line with the time since the start."""
         self.console.print(f"[dim]{self._clock()}[/]  {text}")
 
-    def pair(self, en: str, zh: str, mark: str = "", colour: str = "") -> None:
+    def both(self, en: str, zh: str, mark: str = "", colour: str = "") -> None:
         """Print a sentence in both languages: on one line, or on two where one is too narrow."""
         clock = self._clock()
         head = f"{clock}      {mark} " if mark else f"{clock}  "
@@ -72,7 +72,7 @@ class Progress:
             if step["status"] in MARKS and step["id"] not in self._seen:
                 self._seen.add(step["id"])
                 mark, colour = MARKS[step["status"]]
-                self.pair(step["title"]["en"], step["title"]["zh-CN"], mark, colour)
+                self.both(step["title"]["en"], step["title"]["zh-CN"], mark, colour)
         running = next((s for s in view["steps"] if s["status"] not in MARKS), None)
         if self._live and running:
             text = Text.assemble((self._clock(), "dim"), "      ", running["title"]["en"], (f"  {running['status']}", "dim"))

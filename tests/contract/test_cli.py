@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -120,3 +121,22 @@ def test_the_installed_program_ends_with_the_same_codes() -> None:
         ended = subprocess.run([*QUADGATE, *words], cwd=cli.__file__.removesuffix("app/cli.py"), capture_output=True, text=True, check=False)
         assert ended.returncode == code, ended.stderr
         assert ended.stdout if code == 0 else ended.stderr
+
+
+def test_a_refused_input_names_each_problem_in_the_language_of_the_terminal(
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("user", "add", "sun.yue", "--name", "孙悦", "--party", "vendor", "--role", "engineer", "--password-stdin")
+    for language, sentence in (("C.UTF-8", "The password needs 12 to 256 characters."), ("zh_CN.UTF-8", "密码须为 12 到 256 个字符。")):
+        monkeypatch.setenv("LC_ALL", language)
+        monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))
+        assert run(monkeypatch, *words) == cli.REFUSED
+        assert sentence in capsys.readouterr().err
+
+
+def test_without_a_terminal_the_question_for_a_password_says_how_to_give_one(
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert run(monkeypatch, "user", "add", "sun.yue", "--name", "孙悦", "--party", "vendor", "--role", "engineer") == cli.REFUSED
+    assert "--password-stdin" in capsys.readouterr().err

@@ -49,7 +49,7 @@ def test_the_closing_table_says_why_in_both_languages_and_nothing_twice() -> Non
 @pytest.mark.parametrize(("width", "lines"), [(80, 2), (120, 1)])
 def test_a_step_stands_on_one_line_or_with_its_chinese_title_below_it(width: int, lines: int) -> None:
     out = io.StringIO()
-    Progress(Console(width=width, file=out)).pair("Survey of hardware, firmware, health and links", "硬件、固件、健康与链路调查", "✓", "green")
+    Progress(Console(width=width, file=out)).both("Survey of hardware, firmware, health and links", "硬件、固件、健康与链路调查", "✓", "green")
     found = out.getvalue().splitlines()
     assert len(found) == lines
     assert max(cell_len(line) for line in found) <= width
