@@ -6,7 +6,6 @@ import socket
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,16 +19,14 @@ class Settings(BaseSettings):
     state_dir: Path = ROOT / "var"  # database, evidence, runs, broker: everything that a backup must hold
     database_url: str = ""  # empty: SQLite below state_dir
     broker_url: str = ""  # empty: the Unix socket of the broker that `quadgate up` starts
-    secret_key: SecretStr = SecretStr("")  # empty: made once and kept 0600 below state_dir
     node: str = socket.gethostname()  # the name of the machine whose worker starts host processes
     web_host: str = "127.0.0.1"
     web_port: int = 8765
-    public_url: str = ""
-    default_locale: str = "zh_CN"
-    secure_cookies: bool = False
-    tick_seconds: float = 1.0
-    lease_seconds: int = 30
-    advance_seconds: int = 20
+    public_url: str = ""  # the address that people type, when a proxy stands before the pages
+    default_locale: str = "zh_CN"  # of pages and the API for whoever asks for no language: zh_CN or en
+    secure_cookies: bool = False  # true: browsers send the session over https only
+    tick_seconds: float = 1.0  # how often the engine looks for work
+    lease_seconds: int = 30  # how long a worker that went silent keeps an attempt to itself
     playbook_dir: Path = ROOT / "playbooks"
     template_dir: Path = ROOT / "templates"
 
