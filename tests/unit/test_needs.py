@@ -43,7 +43,9 @@ def lane(tmp_path: Path):
         (tmp_path / "conftest.py").write_text(ABSENT)
         (tmp_path / "test_lane.py").write_text(LANE.format(name=name))
         command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)]
-        ended = subprocess.run(command, cwd=ROOT, env={**os.environ, "CI": ci}, capture_output=True, text=True, check=False)
+        ended = subprocess.run(
+            command, cwd=ROOT, env={**os.environ, "CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, capture_output=True, text=True, check=False
+        )
         return ended.returncode, ended.stdout
 
     return run
