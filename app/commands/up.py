@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from app.commands.language import say
+from app.kit.i18n import N_
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -16,6 +19,8 @@ def register(app: typer.Typer) -> None:
 
 def up(web: Annotated[bool, typer.Option(help="Serve the web pages and the REST interface.")] = True) -> None:
     """Run the supervisor until a signal comes."""
+    from app.accounts import repository
+    from app.kit.db import read_session
     from app.settings import settings
     from app.up import Supervisor
 
@@ -23,11 +28,17 @@ def up(web: Annotated[bool, typer.Option(help="Serve the web pages and the REST 
     for sign in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sign, lambda *_: over.set())
     supervisor = Supervisor()
-    print(f"Starting; state and logs in {settings().state_dir}")
+    say(N_("Starting; state and logs are in {folder}"), folder=settings().state_dir)
     supervisor.start(web=web)
     try:
-        print(f"Ready: http://{settings().web_host}:{settings().web_port}" if web else "Ready.", "Ctrl-C stops everything.", flush=True)
+        if web:
+            say(N_("Ready: http://{host}:{port} (Ctrl-C stops everything)"), host=settings().web_host, port=settings().web_port)
+        else:
+            say(N_("Ready (Ctrl-C stops everything)"))
+        with read_session() as s:
+            if not repository.all_users(s):
+                say(N_("Nobody can sign in yet: add people in another terminal, see quadgate user add --help"))
         over.wait()
-        print("Stopping: running attempts are canceled, then everything ends.", flush=True)
+        say(N_("Stopping: running attempts are canceled, then everything ends"))
     finally:
         supervisor.stop()

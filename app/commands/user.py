@@ -11,10 +11,10 @@ from app.accounts import repository, usecases
 from app.accounts.actor import command_line
 from app.accounts.passwords import SHORTEST
 from app.accounts.roles import Party, Role
-from app.commands.language import of_terminal
+from app.commands.language import in_terminal
 from app.kit.db import read_session, write_session
 from app.kit.errors import NotFound, Refused
-from app.kit.i18n import N_, translate
+from app.kit.i18n import N_
 from app.kit.migrate import upgrade
 
 commands = typer.Typer(no_args_is_help=True, help="People who use the service, and their API tokens.")
@@ -60,8 +60,8 @@ def _asked(login: str) -> str:
     """Ask for a new password at the terminal."""
     if not sys.stdin.isatty():
         raise Refused("no_terminal", N_("There is no terminal to ask for a password: write it to standard input and give --password-stdin."))
-    question = translate(N_("Password for {login} (at least {n} characters, not shown)"), of_terminal().replace("-", "_"), login=login, n=SHORTEST)
-    return str(typer.prompt(question, hide_input=True, confirmation_prompt=translate(N_("The same again"), of_terminal().replace("-", "_"))))
+    question = in_terminal(N_("Password for {login} (at least {n} characters, not shown)"), login=login, n=SHORTEST)
+    return str(typer.prompt(question, hide_input=True, confirmation_prompt=in_terminal(N_("The same again"))))
 
 
 @commands.command()
