@@ -104,6 +104,8 @@ def _why(row: dict[str, Any], language: str) -> str:
     """Return at most two sentences that decided; one that only repeats another is left out."""
     if row["blocked_by"]:
         return str(row["blocked_by"][language])
+    if row["run_status"] == "not_started":
+        return {"en": "Not started.", "zh-CN": "未启动。"}[language]
     chosen: list[str] = []
     for reason in row["reasons"]:
         if len(chosen) < MOST_REASONS and not any(said in reason[language] for said in chosen):

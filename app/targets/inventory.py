@@ -144,6 +144,6 @@ def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     }
     if host.get("user"):
         variables["ansible_user"] = host["user"]
-    if key := host.get("credential") or host.get("key_file"):
-        variables["ansible_ssh_private_key_file"] = str(credential_path(key))
+    if host.get("credential"):
+        variables["ansible_ssh_private_key_file"] = str(credential_path(host["credential"]))
     return variables, [f"{where} {' '.join(str(key).split()[:2])}" for key in pinned]

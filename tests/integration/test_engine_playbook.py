@@ -93,7 +93,7 @@ def test_a_credential_that_others_can_read_is_refused(state: Path) -> None:
     key = state / "key"
     key.write_text("x")
     key.chmod(0o644)
-    host = {"groups": ["engine"], "address": "127.0.0.1", "host_key": "ssh-ed25519 AAAA", "key_file": str(key)}
+    host = {"groups": ["engine"], "address": "127.0.0.1", "host_key": "ssh-ed25519 AAAA", "credential": str(key)}
     assert failed_with(playbook_step(), hosts={"gpu01": host})["code"] == "credential_open"
 
 

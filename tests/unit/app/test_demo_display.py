@@ -18,7 +18,14 @@ REPEATED = {language: f"Little's law: {text}" for language, text in REASON.items
 
 def row(verdict: str | None, *reasons: dict[str, str], because: tuple[str, ...] = (), blocked_by: dict[str, str] | None = None) -> dict[str, Any]:
     reports = {"en": "reports/G3.en.pdf", "zh-CN": "reports/G3.zh-CN.pdf"} if verdict else {}
-    return {"verdict": verdict, "because": list(because), "blocked_by": blocked_by, "reasons": list(reasons), "reports": reports}
+    return {
+        "verdict": verdict,
+        "because": list(because),
+        "run_status": "finished" if verdict else "not_started",
+        "blocked_by": blocked_by,
+        "reasons": list(reasons),
+        "reports": reports,
+    }
 
 
 def shown(width: int) -> str:
