@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from gates.canonical import canonical_bytes, sha256_hex
+from gates.canonical import canonical_bytes, has_broken_text, sha256_hex
 from gates.plan import InvalidPlan, Plan, load_plan
 from gates.text import Text
 from gates.version import JUDGE_VERSION, RULES_HASH
@@ -167,7 +167,7 @@ def read_bundle(path: Path | str, *, expect_manifest: str | None = None) -> Bund
     _check_manifest(manifest)
     try:
         canonical = canonical_bytes(manifest)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise Unreadable(f"{MANIFEST} has no canonical form: {error}.", f"{MANIFEST} 无规范形式：{error}。") from error
     if canonical != raw:
         raise Unreadable(f"{MANIFEST} is not canonical JSON (RFC 8785).", f"{MANIFEST} 不是规范 JSON（RFC 8785）。")
@@ -245,7 +245,10 @@ def _document(raw: bytes, name: str) -> dict[str, Any]:
     if len(raw) > MAX_DOCUMENT_BYTES:
         raise Unreadable(f"{name} is larger than {MAX_DOCUMENT_BYTES} bytes.", f"{name} 超过 {MAX_DOCUMENT_BYTES} 字节。")
     try:
-        data = json.loads(raw.decode("utf-8"), object_pairs_hook=once, parse_constant=refuse)
+        text = raw.decode("utf-8")
+        data = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+        if has_broken_text(data, text):
+            raise ValueError("it holds half of a surrogate pair, which is no text")
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"{name} is not readable as JSON: {error}.", f"{name} 无法按 JSON 解析：{error}。") from error
     if not isinstance(data, dict):

@@ -14,16 +14,38 @@ from typing import Any
 import rfc8785
 
 _SAFE = 2**53 - 1
+_MOST_DIGITS = 400  # on either side of the point: more than any figure here, and than a double has
+
+
+def writable(value: Decimal) -> bool:
+    """Return whether a number can be written out plainly. `1e999999999` is ten characters to read and a gigabyte to write."""
+    if not value.is_finite():
+        return False
+    exponent = value.as_tuple().exponent
+    return (
+        isinstance(exponent, int) and exponent >= -_MOST_DIGITS and (value.is_zero() or value.adjusted() < _MOST_DIGITS) and exponent < _MOST_DIGITS
+    )
 
 
 def decimal_text(value: Decimal) -> str:
     """Return the one plain spelling of an exact decimal: no exponent, no trailing zeros, no negative zero."""
-    if not value.is_finite():
-        raise ValueError(f"{value} is not a number that can be written down")
+    if not writable(value):
+        raise ValueError(f"{value:.6} is not a number that can be written down")
     text = format(value, "f")
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text
+
+
+def has_broken_text(value: Any, source: str) -> bool:
+    """Return whether a tree read from a JSON source holds half of a surrogate pair: a word that cannot be written down again."""
+    if "\\ud" not in source and "\\uD" not in source:
+        return False
+    if isinstance(value, Mapping):
+        return any(has_broken_text(part, source) for pair in value.items() for part in pair)
+    if isinstance(value, list | tuple):
+        return any(has_broken_text(part, source) for part in value)
+    return isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def plain(value: Any) -> Any:

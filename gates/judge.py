@@ -123,9 +123,10 @@ def _attempt_checks(plan: Plan, bundle: Bundle) -> list[CheckResult]:
     if attempt.get("rehearsal") is not False:
         reasons.append(Text("A rehearsal is never judged; the figures are for practice.", "预演不作判定，数值仅供练习。"))
     for end in (bundle.inputs.get("interruption"), attempt.get("status")):
-        if end in _ENDS and _ENDS[end] not in reasons:
-            reasons.append(_ENDS[end])
-        elif end is bundle.inputs.get("interruption") and end is not None and end not in _ENDS:
+        known = _ENDS.get(end) if isinstance(end, str) else None
+        if known is not None and known not in reasons:
+            reasons.append(known)
+        elif known is None and end is not None and end is bundle.inputs.get("interruption"):
             reasons.append(Text(f"The attempt was interrupted ({end}).", f"本次尝试被中断（{end}）。"))
     if _simulated(plan, bundle) and not plan.rig.simulated:
         reasons.append(Text("The target is simulated, the plan was sealed for real hardware.", "目标为模拟环境，而计划是为真实硬件封存的。"))

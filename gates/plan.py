@@ -16,8 +16,6 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from gates.canonical import canonical_bytes, sha256_hex
 from gates.plan_model import (
     G1,
@@ -38,6 +36,8 @@ from gates.plan_model import (
     Workload,
 )
 from gates.schema import BAD, FieldProblem, Items, Problems, Section, of, section
+from gates.strict_yaml import BadYaml, read_yaml
+from gates.text import Text
 
 DEFAULT_PLAN = Path(__file__).with_name("default-plan.yaml")
 
@@ -93,51 +93,12 @@ class Plan:
         return seconds / self.rig.time_scale
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML with exact decimals instead of floats, plain text instead of dates, and no key twice in one map."""
-
-
-def _exact(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
-    text = str(loader.construct_scalar(node)).replace("_", "")
-    try:
-        return Decimal(text)
-    except ArithmeticError:
-        return text  # .inf and .nan stay words, and no field takes them
-
-
-def _as_written(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
-    return str(loader.construct_scalar(node))
-
-
-def _once(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    loader.flatten_mapping(node)
-    out: dict[Any, Any] = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if not isinstance(key, str | int):
-            raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key_node.start_mark)
-        if key in out:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)
-        out[key] = loader.construct_object(value_node, deep=True)
-    return out
-
-
-_Loader.add_constructor("tag:yaml.org,2002:float", _exact)
-_Loader.add_constructor("tag:yaml.org,2002:map", _once)
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _as_written)
-
-
 def load_yaml(text: str) -> Any:
     """Read YAML with exact decimals. Raises InvalidPlan with the line and column when the text is not YAML."""
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a subclass of SafeLoader
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "the file"
-        what = getattr(error, "problem", None) or str(error).splitlines()[0]
-        problems = Problems()
-        problems.add("", f"{where}: not readable as YAML: {what}.", f"{where}：无法按 YAML 解析：{what}。")
-        raise InvalidPlan(tuple(problems.found)) from None
+        return read_yaml(text)
+    except BadYaml as error:
+        raise InvalidPlan((FieldProblem("", Text(f"plan: {error.text.en}", f"plan：{error.text.zh}")),)) from None
 
 
 @lru_cache(maxsize=1)

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
-from gates.canonical import decimal_text
+from gates.canonical import decimal_text, writable
 from gates.text import Text
 from gates.units import BadQuantity, Quantity, parse_quantity, units_of
 
+_NUMBER = re.compile(r"[-+]?[0-9]{1,60}(\.[0-9]{0,60})?([eE][-+]?[0-9]{1,3})?")
 BAD: Any = object()  # what a specification returns beside a problem; never leaves this module's callers
 
 
@@ -55,6 +56,8 @@ def shown(value: Any) -> str:
         return "a map"
     if isinstance(value, list | tuple):
         return "a list"
+    if isinstance(value, int) and abs(value) >= 10**60:
+        return "a number of more than 60 digits"
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -229,6 +232,8 @@ class Table:
             except ValueError:
                 problems.add(path, f"the key {shown(raw)} is not allowed; allowed: {self.says}.", f"不允许键 {shown(raw)}；允许：{self.says}。")
                 continue
+            if key in out:
+                problems.add(f"{path}.{raw}", "this key stands twice.", "此键重复。")
             out[key] = self.inner.read(item, f"{path}.{raw}", problems)
         for key in self.required:
             if key not in out:
@@ -292,11 +297,13 @@ def join(path: str, key: str) -> str:
 
 
 def to_decimal(value: Any) -> Decimal | None:
-    """Return the exact number that a person wrote, or None. A bool is no number; NaN and infinity are none either."""
+    """Return the exact number that a person wrote, or None. A bool is no number; NaN, infinity and a number beyond reason are none either."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        return None
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
         return None
     try:
         number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     except (InvalidOperation, ValueError):
         return None
-    return number if number.is_finite() else None
+    return number if writable(number) else None

@@ -36,7 +36,7 @@ UNITS: MappingProxyType[str, tuple[str, Decimal]] = MappingProxyType(
     }
 )
 BASE_UNIT = MappingProxyType({"time": "s", "bytes": "B", "percent": "%", "rate": "B/s"})
-_FORM = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z/%]+)")
+_FORM = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z/%]+)")
 
 
 class BadQuantity(ValueError):  # noqa: N818 - an error is named by what is wrong
@@ -81,13 +81,17 @@ def parse_quantity(text: str, kind: str) -> Quantity:
     match = _FORM.fullmatch(text.strip())
     allowed = ", ".join(units_of(kind))
     if not match:
-        raise BadQuantity(f"{text!r} is not a number followed by a unit ({allowed})")
+        raise BadQuantity(f"{_clipped(text)!r} is not a number followed by a unit ({allowed})")
     number, unit = match.groups()
     if unit not in UNITS:
-        raise BadQuantity(f"{unit!r} is not a known unit; allowed here: {allowed}")
+        raise BadQuantity(f"{_clipped(unit)!r} is not a known unit; allowed here: {allowed}")
     if UNITS[unit][0] != kind:
         raise BadQuantity(f"{unit!r} is a unit of {UNITS[unit][0]}; allowed here: {allowed}")
     try:
         return Quantity(Decimal(number), unit)
     except InvalidOperation as error:  # pragma: no cover - the pattern admits decimals only
         raise BadQuantity(f"{number!r} is not a number") from error
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -68,8 +68,10 @@ class Slice:
 
 def injections(inputs: Mapping[str, Any]) -> tuple[Injection, ...] | None:
     """Return the labelled injections, or None when one of them is not well formed."""
-    out = []
-    for row in inputs.get("injections") or ():
+    rows, out = inputs.get("injections"), []
+    if rows is not None and not isinstance(rows, list):
+        return None
+    for row in rows or ():
         low, high, boot, label = count(at(row, "from_ns")), count(at(row, "to_ns")), at(row, "boot_id"), at(row, "label")
         if low is None or high is None or high < low or not isinstance(boot, str) or not isinstance(label, str):
             return None

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from gates.canonical import has_broken_text
 from gates.model import Observation, Problem, Reading
 from gates.text import Text
 
@@ -163,6 +164,8 @@ def load_json(data: bytes, into: Collector) -> Any:
     for start in _starts(text):
         try:
             value, end = decoder.raw_decode(text, start)
+            if has_broken_text(value, text):
+                raise ValueError("it holds half of a surrogate pair, which is no text")
         except (ValueError, RecursionError, InvalidOperation) as error:
             failure = failure or str(error)
             continue

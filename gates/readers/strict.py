@@ -9,12 +9,16 @@ from decimal import Decimal
 from typing import Any
 
 from gates.bundle import Bundle, Unreadable
+from gates.canonical import has_broken_text, writable
 from gates.model import Problem
 from gates.text import Text
 
 
 def _refuse(word: str) -> Any:
     raise ValueError(f"{word} is not a number")
+
+
+_LARGEST = 2**63
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -25,6 +29,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse, object_pairs_hook=_once)
+
+
+def _decode(text: str) -> Any:
+    value = _DECODER.decode(text)
+    if has_broken_text(value, text):
+        raise ValueError("it holds half of a surrogate pair, which is no text")
+    return value
 
 
 @dataclass
@@ -63,7 +74,7 @@ class Reader:
         if text is None:
             return {}
         try:
-            data = _DECODER.decode(text)
+            data = _decode(text)
         except (ValueError, RecursionError) as error:
             self.trouble("json", name, f"is not readable as JSON: {error}.", f"无法按 JSON 解析：{error}。")
             return {}
@@ -85,7 +96,7 @@ class Reader:
         rows: list[dict[str, Any]] = []
         for number, line in enumerate(lines, 1):
             try:
-                row = _DECODER.decode(line)
+                row = _decode(line)
             except (ValueError, RecursionError) as error:
                 self.trouble("json", name, f"line {number} is not readable as JSON: {error}.", f"第 {number} 行无法按 JSON 解析：{error}。")
                 continue
@@ -110,8 +121,8 @@ class Reader:
 
 
 def whole(value: Any) -> int | None:
-    """Return a whole number, or None for anything else. A bool is no number."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """Return a whole number of at most 63 bits, or None for anything else. A bool is no number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST else None
 
 
 def count(value: Any) -> int | None:
@@ -128,7 +139,7 @@ def exact(value: Any) -> Decimal | None:
         number = Decimal(value)
     except ArithmeticError:
         return None
-    return number if number.is_finite() else None
+    return number if writable(number) else None
 
 
 def at(data: Any, *keys: str) -> Any:
