@@ -17,7 +17,6 @@ from gates.schema import FieldProblem as SchemaProblem
 from gates.text import Text
 
 LARGEST = 1 << 20  # characters
-MOST_NODES = 100_000
 _SECRET = re.compile(
     r"(^|_)(password|passwd|passphrase|pass|pwd|secret|secrets|token|bearer|apikey|api_key|access_key|private_key|secret_key)(_value)?$",
     re.IGNORECASE,
@@ -98,9 +97,6 @@ def _document(text: str) -> Any:
         document = load_yaml(text)
     except InvalidPlan as error:
         raise bad_file([SchemaProblem("", Text(_unnamed(p.message.en), _unnamed(p.message.zh))) for p in error.problems]) from None
-    for count, _ in enumerate(_walk(document, "")):
-        if count > MOST_NODES:  # references within YAML can make a small file unfold without end
-            raise BadInput("file_too_large", N_("The engagement file unfolds to more than {most} entries."), most=MOST_NODES)
     return document
 
 
