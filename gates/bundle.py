@@ -29,6 +29,7 @@ MAX_DOCUMENT_BYTES = 64 * 1024**2  # manifest.json, verdict.json, inputs.json
 MAX_RATIO = 400  # of a zip member: text journals shrink about tenfold, a bomb a thousandfold
 _PATH = re.compile(r"evidence/[^\x00-\x1f\\]{1,280}")
 _DAMAGE = (OSError, KeyError, EOFError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)  # of a zip, as Python names it
+_END_RECORD = 22  # bytes of a zip's last record when it carries no comment
 _KEYS = ("schema", "judge_version", "rules_hash", "plan", "plan_hash", "gate", "attempt", "simulated", "files")
 
 
@@ -174,7 +175,7 @@ def read_bundle(path: Path | str, *, expect_manifest: str | None = None) -> Bund
     _match(manifest, members)
     verdict = _document(_bytes(source, VERDICT), VERDICT) if VERDICT in members else None
     bundle = Bundle(manifest, source.read, verdict=verdict)
-    if expect_manifest is not None and bundle.manifest_hash.removeprefix("sha256:") != expect_manifest.removeprefix("sha256:").lower():
+    if expect_manifest is not None and bundle.manifest_hash != "sha256:" + expect_manifest.strip().lower().removeprefix("sha256:"):
         raise Unreadable(
             f"The manifest has the hash {bundle.manifest_hash}, not the expected {expect_manifest}.",
             f"清单哈希为 {bundle.manifest_hash}，与期望的 {expect_manifest} 不符。",
@@ -320,6 +321,12 @@ class _Directory(_Source):
 class _Zip(_Source):
     def __init__(self, path: Path) -> None:
         self.zip = zipfile.ZipFile(path)
+        with path.open("rb") as file:
+            begins = file.read(4)
+            file.seek(-_END_RECORD, 2)
+            ends = file.read(4)
+        if begins != b"PK\x03\x04" or ends != b"PK\x05\x06":  # programs differ in what they take for the zip when something stands around it
+            raise Unreadable(f"{path} holds something before or behind the zip.", f"{path} 在 zip 数据之前或之后还有其他内容。")
 
     def members(self) -> Iterator[tuple[str, int]]:
         infos = self.zip.infolist()

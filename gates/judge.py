@@ -33,6 +33,9 @@ _ENDS = {
 }
 
 
+_SAME_UNDER_ANY_RULES = ("schema", "gate", "attempt", "verdict", "because", "plan_hash", "manifest_hash", "simulated", "time_scale")
+
+
 def judge(bundle: Bundle) -> dict[str, Any]:
     """Return verdict.json of a bundle. Raises Unreadable when the bundle cannot be judged at all."""
     spec = GATES.get(bundle.gate)
@@ -92,16 +95,18 @@ def verdict_hash(document: Mapping[str, Any]) -> str:
     return sha256_of(document)
 
 
-def differences(stored: Mapping[str, Any], fresh: Mapping[str, Any]) -> list[str]:
+def differences(stored: Mapping[str, Any], fresh: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
     """Return where a stored verdict differs from the recomputed one; empty when it is the same.
 
-    The same rules must give the same document to the last letter. Other rules (a newer judge) may word things differently: then verdict,
-    plan, manifest and the verdict of every check must be the same.
+    The same rules must give the same document to the last letter. Other rules (a newer judge) may word things differently: then the attempt,
+    verdict, plan, manifest and the verdict of every check must be the same. Which rules there were the manifest says, whose hash the report
+    prints; a stored verdict that names others was edited.
     """
-    if stored.get("rules_hash") == fresh.get("rules_hash") and stored.get("judge_version") == fresh.get("judge_version"):
+    named = [key for key in ("judge_version", "rules_hash") if stored.get(key) != manifest.get(key)]
+    if all(manifest.get(key) == fresh.get(key) for key in ("judge_version", "rules_hash")):
         keys = sorted({*stored, *fresh})
         return [key for key in keys if stored.get(key) != fresh.get(key) or (key in stored) != (key in fresh)]
-    out = [key for key in ("gate", "verdict", "because", "plan_hash", "manifest_hash") if stored.get(key) != fresh.get(key)]
+    out = named + [key for key in _SAME_UNDER_ANY_RULES if stored.get(key) != fresh.get(key)]
     before, after = _verdicts(stored), _verdicts(fresh)
     return out + [f"checks.{name}" for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands.language import Language
+from app.kit.terminal import say
 from gates.bundle import Bundle, Unreadable, read_bundle
 from gates.canonical import canonical_bytes
 from gates.judge import JUDGE_VERSION, RULES_HASH, differences
@@ -52,7 +53,7 @@ def judge(
         document = judge_bundle(found)
     except Unreadable as error:
         _refuse(error, language, as_json=as_json)
-    differs = differences(found.stored_verdict, document) if found.stored_verdict is not None else []
+    differs = differences(found.stored_verdict, document, found.manifest) if found.stored_verdict is not None else []
     if as_json:
         extra = {"stored_verdict": "absent" if found.stored_verdict is None else "differs" if differs else "same", "differences": differs}
         typer.echo(canonical_bytes({**document, **extra}).decode())
@@ -63,43 +64,41 @@ def judge(
 
 def _refuse(error: Unreadable, language: str, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"error": error.text.json()}, ensure_ascii=False, sort_keys=True))
+        typer.echo(json.dumps({"error": error.text.json()}, sort_keys=True))
     else:
-        typer.echo(REFUSED.in_language(language) + error.text.in_language(language), err=True)
+        say(REFUSED.in_language(language) + error.text.in_language(language), err=True)
     raise typer.Exit(UNREADABLE)
 
 
 def _print(bundle: Bundle, document: dict[str, Any], differs: list[str], language: str) -> None:
     attempt = document["attempt"]
-    typer.echo(f"manifest  {document['manifest_hash']}")
-    typer.echo(f"plan      {document['plan_hash']}")
-    typer.echo(f"judge     {JUDGE_VERSION}  rules {RULES_HASH}")
+    say(f"manifest  {document['manifest_hash']}")
+    say(f"plan      {document['plan_hash']}")
+    say(f"judge     {JUDGE_VERSION}  rules {RULES_HASH}")
     if bundle.manifest["rules_hash"] != RULES_HASH:
-        typer.echo(f"          {OTHER_RULES.in_language(language)}")
-    typer.echo(
-        f"attempt   {ATTEMPT.fill(gate=document['gate'], n=attempt['number'], id=attempt['id'], files=len(bundle.files)).in_language(language)}"
-    )
+        say(f"          {OTHER_RULES.in_language(language)}")
+    say(f"attempt   {ATTEMPT.fill(gate=document['gate'], n=attempt['number'], id=attempt['id'], files=len(bundle.files)).in_language(language)}")
     if document["simulated"]:
-        typer.echo(f"          {SIMULATED.in_language(language)}")
-    typer.echo("")
+        say(f"          {SIMULATED.in_language(language)}")
+    say("")
     said: set[str] = set()
     for check in document["checks"]:
         advisory = f"  ({ADVISORY.in_language(language)})" if check["severity"] == "advisory" else ""
-        typer.echo(f"{check['verdict']:<13} {check['id']}{advisory}")
+        say(f"{check['verdict']:<13} {check['id']}{advisory}")
         reason = check["reason"][language]
         if reason not in said:  # what keeps one check from being judged keeps many
-            typer.echo(f"              {reason}")
+            say(f"              {reason}")
         said.add(reason)
     broken = [c for c in document["claims"] if c["status"] in ("breached", "unknown")]
     if broken:
-        typer.echo("")
+        say("")
     for claim in broken:
-        typer.echo(f"{claim['status']:<13} {claim['claim']} ({claim['arm']}): {claim['reason'][language]}")
+        say(f"{claim['status']:<13} {claim['claim']} ({claim['arm']}): {claim['reason'][language]}")
     for item in document["not_tested"]:
-        typer.echo(f"{NOT_TESTED.in_language(language):<13} {item['title'][language]}: {item['reason'][language]}")
-    typer.echo("")
+        say(f"{NOT_TESTED.in_language(language):<13} {item['title'][language]}: {item['reason'][language]}")
+    say("")
     for line in (document["summary"]["en"], document["summary"]["zh-CN"], document["risk"][language]):
-        typer.echo(line)
+        say(line)
     if differs:
         stored = (bundle.stored_verdict or {}).get("verdict")
-        typer.echo(DIFFERS.fill(stored=stored, fields=", ".join(differs[:10])).in_language(language), err=True)
+        say(DIFFERS.fill(stored=stored, fields=", ".join(differs[:10])).in_language(language), err=True)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands.language import Language
+from app.kit.terminal import say
 from gates.plan import InvalidPlan, Plan, load_yaml, parse_plan
 from gates.schema import FieldProblem
 from gates.text import Text
@@ -43,10 +44,10 @@ def check(
         plan = read_plan(file)
     except InvalidPlan as error:
         if as_json:
-            typer.echo(json.dumps({"problems": [{"path": p.path, **p.message.json()} for p in error.problems]}, ensure_ascii=False))
+            typer.echo(json.dumps({"problems": [{"path": p.path, **p.message.json()} for p in error.problems]}))
         else:
             for problem in error.problems:
-                typer.echo(problem.message.in_language(language), err=True)
+                say(problem.message.in_language(language), err=True)
             typer.echo(UNUSABLE.fill(file=file, count=len(error.problems)).in_language(language), err=True)
         raise typer.Exit(NOT_USABLE) from None
     typer.echo(json.dumps({"hash": plan.hash, "plan": plan.data}, ensure_ascii=False) if as_json else plan.hash)

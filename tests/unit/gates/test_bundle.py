@@ -152,6 +152,19 @@ def test_a_truncated_or_damaged_zip_is_refused(evidence, tmp_path):
     refusal(tmp_path / "hurt.zip")
 
 
+@pytest.mark.parametrize("around", [lambda zipped: b"#!/bin/sh\n" + zipped, lambda zipped: zipped + b"tail" * 10])
+def test_a_zip_with_something_around_it_is_refused(evidence, tmp_path, around):
+    whole = evidence.zip(tmp_path / "b.zip").read_bytes()
+    (tmp_path / "around.zip").write_bytes(around(whole))
+    assert "before or behind" in refusal(tmp_path / "around.zip")
+
+
+def test_the_expected_hash_is_read_as_people_paste_it(folder):
+    right = read_bundle(folder).manifest_hash
+    assert read_bundle(folder, expect_manifest=f" {right.upper()}\n")
+    refusal(folder, expect_manifest="")
+
+
 def test_wall_clocks_in_the_manifest_survive_canonical_json():
     entry = {"path": "evidence/a/b/c", "size": 1, "sha256": "0" * 64, "clocks": {"started_wall_ns": 1_764_437_221_000_000_000}}
     manifest = make_manifest(plan=parse_plan(), gate="G1", attempt={"id": "a"}, simulated=False, created_at="", files=[entry])

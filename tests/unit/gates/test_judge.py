@@ -161,12 +161,32 @@ def test_a_stored_verdict_that_was_touched_anywhere_is_seen(cli, tmp_path, key):
 
 
 def test_other_rules_may_word_it_differently_but_not_decide_differently():
-    fresh = judge(g2_evidence().bundle())
+    bundle = g2_evidence().bundle()
+    fresh = judge(bundle)
     older = {**fresh, "rules_hash": "sha256:old", "summary": {"en": "old words", "zh-CN": ""}}
-    assert differences(older, fresh) == []
-    assert differences({**older, "verdict": "fail"}, fresh) == ["verdict"]
+    made = {**bundle.manifest, "rules_hash": "sha256:old"}
+    assert differences(older, fresh, made) == []
+    assert differences({**older, "verdict": "fail"}, fresh, made) == ["verdict"]
+    assert differences({**older, "simulated": not fresh["simulated"]}, fresh, made) == ["simulated"]
     flipped = [{**c, "verdict": "fail"} if c["id"] == "g2.validity" else c for c in fresh["checks"]]
-    assert differences({**older, "checks": flipped}, fresh) == ["checks.g2.validity"]
+    assert differences({**older, "checks": flipped}, fresh, made) == ["checks.g2.validity"]
+
+
+@pytest.mark.parametrize("key", ["rules_hash", "judge_version"])
+def test_a_stored_verdict_cannot_excuse_itself_by_other_rules_than_its_manifest_names(cli, tmp_path, key):
+    evidence = g2_evidence()
+    stored = {**judge(evidence.bundle()), key: "other", "figures": {}}
+    assert cli("judge", evidence.write(tmp_path / "b", stored)).exit_code == 4
+
+
+@pytest.mark.parametrize("name", ["verdict", "\x1b[31mkey"])
+def test_what_a_forger_wrote_does_not_steer_the_terminal(cli, tmp_path, name):
+    evidence = g2_evidence()
+    stored = {**judge(evidence.bundle()), name: "\x1b[2J\u202e"}
+    result = cli("judge", evidence.write(tmp_path / "b", stored))
+    assert result.exit_code == 4
+    assert "\x1b" not in result.output
+    assert "\\x1b" in result.output
 
 
 def test_unreadable_is_exit_4_with_a_sentence(cli, tmp_path):

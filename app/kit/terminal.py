@@ -1,0 +1,18 @@
+"""Printing what others wrote: a file name, a serial or a YAML key must not steer the terminal of the person who reads it."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Return the text with every control character, direction mark and half character written out, e.g. `\\x1b`."""
+    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print one text to a person."""
+    print(printable(text), file=sys.stderr if err else sys.stdout)
