@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.accounts.actor import SYSTEM
@@ -80,7 +80,7 @@ def commit(held: Claim, ctx: Ctx, outcome: Outcome) -> bool:
     with write_session() as s:
         now = database_now(s)
         due = None if outcome.due_s is None else now + timedelta(seconds=outcome.due_s)
-        values = {**outcome.attempt, "generation": held.generation + 1, "lease_owner": None, "lease_until": None, "next_due_at": due}
+        values = {**outcome.attempt, "generation": held.generation + 1, "lease_owner": None, "lease_until": None}
         values["last_enqueued_at"] = now if outcome.due_s == 0 else None  # the successor is published at once, by us
         if outcome.next_step:
             values["step_index"] = ctx.attempt.step_index + 1
@@ -96,6 +96,10 @@ def commit(held: Claim, ctx: Ctx, outcome: Outcome) -> bool:
             values["status"] = str(target)
             if target.ended:
                 values["finished_at"] = now
+        # Who asked for a move while ours was under way (a cancel, a form) did so by the due time, and is not slept over.
+        asked = Attempt.next_due_at.is_distinct_from(ctx.attempt.next_due_at)
+        over = target in (RunStatus.FINISHED, RunStatus.CANCELED)
+        values["next_due_at"] = due if over else case((asked, now), else_=due)
         if not _guarded(s, held, values):
             return False
         if ctx.step is not None and outcome.step:

@@ -11,10 +11,14 @@ from sqlalchemy import func, select
 from app.attempts.models import Sample, StepEvent, Transition
 from app.engagements.models import Engagement
 from app.engine import policy
+from app.engine.context import Ctx
 from app.engine.models import HostLock
+from app.engine.move import move
+from app.engine.outcome import Outcome
+from app.engine.shutdown import cancel_running
 from app.evidence.models import EvidenceFile
 from app.kit.clock import now
-from app.kit.db import read_session, write_session
+from app.kit.db import database_now, read_session, write_session
 from app.settings import settings
 from tests.engine_kit import LOCAL, PLAYBOOKS, attempt_of, drive, ended, job_step, make_attempt, steps_of
 
@@ -124,6 +128,23 @@ def test_a_job_that_died_is_evidence_for_the_judge_and_ends_the_runs_after_it(st
         paths = set(s.scalars(select(EvidenceFile.path)))
     assert "evidence/run-1/gpu01/records.jsonl" in paths
     assert "evidence/run-1/gpu01/exit.json" not in paths
+
+
+def test_a_cancel_that_comes_while_a_move_is_under_way_is_not_slept_over(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempt_id = make_attempt(job(seconds=3600))
+
+    def decide_and_be_canceled(ctx: Ctx) -> Outcome:
+        outcome = move(ctx)
+        if outcome.step.get("status") == "running":  # the job was started; the next look is due in an hour
+            assert cancel_running("over") == [attempt_id]
+        return outcome
+
+    monkeypatch.setattr("app.engine.advance.move", decide_and_be_canceled)
+    attempt = drive(attempt_id, until=lambda a: a.cancel_requested_at is not None)
+    assert steps_of(attempt_id)[0].status == "running"
+    with read_session() as s:
+        assert attempt.next_due_at <= database_now(s)
+    assert drive(attempt_id, until=ended).status == "canceled"
 
 
 def test_a_cancel_stops_the_job_on_its_target(state: Path) -> None:
