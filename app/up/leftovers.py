@@ -39,7 +39,7 @@ def local_lab(state_dir: Path) -> list[int]:
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         try:
-            words = [*(entry / "cmdline").read_bytes().split(b"\0"), os.readlink(os.fsencode(entry / "cwd"))]
+            words = [*(entry / "cmdline").read_bytes().split(b"\0"), os.fsencode((entry / "cwd").readlink())]
         except OSError:
             continue
         pid = int(entry.name)
