@@ -13,13 +13,14 @@ from app.api.idempotency import Answer, once
 from app.api.paging import Cursor, Limit, decode_number, encode, link_next
 from app.api.problems import locale_of
 from app.api.schemas import AttemptView, CancelBody, EventPage, ReportList, SamplePage, VerdictView
+from app.api.strict import StrictRoute
 from app.attempts import usecases as attempts
 from app.kit.db import read_session
 from app.kit.errors import NotFound
 from app.kit.i18n import N_
 from app.web import files, stream
 
-router = APIRouter(prefix="/attempts/{attempt_id}", tags=["attempts"])
+router = APIRouter(prefix="/attempts/{attempt_id}", tags=["attempts"], route_class=StrictRoute)
 Key = Annotated[str | None, Header(alias="Idempotency-Key")]
 
 

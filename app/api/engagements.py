@@ -15,6 +15,7 @@ from app.api.idempotency import Answer, once
 from app.api.paging import Cursor, Limit, decode, encode, link_next
 from app.api.problems import Precondition
 from app.api.schemas import AttemptView, EngagementItem, EngagementPage, PlanBody, StartBody
+from app.api.strict import StrictRoute
 from app.attempts import usecases as attempts
 from app.engagements import usecases as engagements
 from app.kit.db import read_session
@@ -22,7 +23,7 @@ from app.kit.errors import BadInput, Conflict
 from app.kit.i18n import N_
 from app.plans import usecases as plans
 
-router = APIRouter(prefix="/engagements", tags=["engagements"])
+router = APIRouter(prefix="/engagements", tags=["engagements"], route_class=StrictRoute)
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="The ETag of the engagement as it was read.")]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", description="A text of your own, 8 to 120 characters, new for each thing to do.")]
 TYPES = ("application/json", "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain")

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from app.api.auth import Caller
 from app.api.idempotency import Answer, once
 from app.api.schemas import ApprovalBody, ApprovalView, PendingList
+from app.api.strict import StrictRoute
 from app.approvals import usecases as approvals
 from app.kit.clock import stamp
 from app.kit.db import read_session
@@ -20,7 +21,7 @@ from app.kit.errors import BadInput, FieldProblem
 from app.kit.i18n import N_
 from app.web import files
 
-router = APIRouter()
+router = APIRouter(route_class=StrictRoute)
 Key = Annotated[str | None, Header(alias="Idempotency-Key")]
 
 

@@ -30,7 +30,7 @@ OTHER = ("http", N_("The request could not be answered (HTTP {status})."))
 FIELD_WORDS: dict[str, str] = {
     "missing": N_("This field is missing."),
     "extra_forbidden": N_("There is no field of this name; check its spelling."),
-    "json_invalid": N_("The body is not valid JSON."),
+    "json_invalid": N_("The body is not valid JSON: {reason}."),
     "string_type": N_("This must be text."),
     "bool_parsing": N_("This must be true or false."),
     "bool_type": N_("This must be true or false."),
@@ -135,7 +135,8 @@ def install(api: FastAPI) -> None:
         fields = []
         for found in error.errors():
             words = FIELD_WORDS.get(found["type"], FIELD_OTHER)
-            context = {"kind": found["type"], "expected": str((found.get("ctx") or {}).get("expected", ""))}
+            more = found.get("ctx") or {}
+            context = {"kind": found["type"], "expected": str(more.get("expected", "")), "reason": str(more.get("error", ""))}
             fields.append({"pointer": _pointer(found["loc"]), "code": found["type"], "message": translate(words, locale, **context)})
         code, sentence = SENTENCES[422]
         return problem(request, 422, code, translate(sentence, locale), fields)

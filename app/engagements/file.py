@@ -73,7 +73,8 @@ def read_file(text: str) -> EngagementFile:
 
 
 def bad_file(found: list[SchemaProblem]) -> BadInput:
-    """Return the error for a file with problems."""
+    """Return the error for a file with problems. A sentence about the whole file names no field."""
+    found = [p if p.path else SchemaProblem("", Text(_unnamed(p.message.en), _unnamed(p.message.zh))) for p in found]
     first = found[0].message if found else Text("it is empty.", "内容为空。")
     return BadInput(
         "bad_engagement_file",
@@ -96,7 +97,7 @@ def _document(text: str) -> Any:
     try:
         document = load_yaml(text)
     except InvalidPlan as error:
-        raise bad_file([SchemaProblem("", Text(_unnamed(p.message.en), _unnamed(p.message.zh))) for p in error.problems]) from None
+        raise bad_file(list(error.problems)) from None
     return document
 
 
@@ -134,7 +135,7 @@ def _plan(differences: Any, problems: Problems) -> Plan | None:
     try:
         return parse_plan(differences)
     except InvalidPlan as error:
-        problems.found += [SchemaProblem(join("plan", p.path), _below_plan(p)) for p in error.problems]
+        problems.found += [SchemaProblem(join("plan", p.path) if p.path else "plan", _below_plan(p)) for p in error.problems]
         return None
 
 

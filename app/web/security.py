@@ -14,7 +14,7 @@ from starlette.responses import Response
 from app.accounts import usecases as accounts
 from app.accounts.actor import Actor
 from app.kit.db import read_session
-from app.kit.errors import Forbidden
+from app.kit.errors import BadInput, Forbidden
 from app.kit.i18n import N_, known, negotiate
 from app.settings import settings
 
@@ -120,13 +120,20 @@ def require_csrf(request: Request, sent: str, expected: str) -> None:
 async def open_form(request: Request) -> FormData:
     """Read a form that needs no session (signing in), from our own page only."""
     require_same_origin(request)
-    return await request.form(max_files=24, max_fields=200, max_part_size=4 * 1024 * 1024)
+    return await _form_of(request)
 
 
 async def checked_form(request: Request, guest: Annotated[Guest, Depends(signed_in)]) -> FormData:
     """Read the form of a signed-in visitor, after its token and its origin were checked."""
-    form = await request.form(max_files=24, max_fields=200, max_part_size=4 * 1024 * 1024)
+    form = await _form_of(request)
     require_csrf(request, text_of(form, "csrf"), guest.csrf)
+    return form
+
+
+async def _form_of(request: Request) -> FormData:
+    form = await request.form(max_files=24, max_fields=200, max_part_size=4 * 1024 * 1024)
+    if any("\0" in text for pair in form.multi_items() for text in pair if isinstance(text, str)):
+        raise BadInput("no_text", N_("The form holds a character that is no text (NUL)."))
     return form
 
 

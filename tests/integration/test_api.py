@@ -174,3 +174,47 @@ def test_a_cancel_takes_the_permission_and_a_reason(cast: Cast, who: str, status
     robot = Robot(getattr(cast, who).user_id)
     assert robot.post(path, json={}).status_code == 422
     assert robot.post(path, json={"reason": "the site lost cooling"}).status_code == status
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"differences":{"g2":{"runs":4},"g2":{"runs":5}}}',
+        '{"differences":{"g2":{"repeatability_cv_max":NaN}}}',
+        '{"differences":{"plan":{"x":"\\ud800"}}}',
+        '{"differences":{"\\ud800":1}}',
+        '{"differences":{"plan":{"x":"a\\u0000b"}}}',
+        '{"differences":{"g2":{"runs":' + "9" * 5000 + "}}}",
+        '{"differences":' + '{"a":' * 3000 + "1" + "}" * 3001,
+        '{"differences":' + '{"a":' * 100 + "1" + "}" * 101,
+        '{"differences":',
+        '\ufeff{"differences":{}}',
+    ],
+)
+def test_json_that_two_readers_could_take_differently_is_refused_with_the_reason(cast: Cast, body: str) -> None:
+    engagement = demo_engagement(cast)
+    robot = Robot(cast.li_wei.user_id)
+    before = robot.get(f"/engagements/{engagement}").json()
+    answer = robot.post(f"/engagements/{engagement}/plan", content=body.encode(), Content_Type="application/json", If_Match="*")
+    problem = assert_problem(answer, 422, "bad_request")
+    assert problem["errors"][0]["code"] == "json_invalid"
+    assert len(problem["errors"][0]["message"]) > len("The body is not valid JSON: .")
+    assert robot.get(f"/engagements/{engagement}").json() == before
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "1e-999999999", '"1e999999999"'])
+def test_a_number_beyond_reason_is_refused_by_its_field(cast: Cast, number: str) -> None:
+    engagement = demo_engagement(cast)
+    body = f'{{"differences":{{"g2":{{"runs":{number},"repeatability_cv_max":{number}}}}}}}'
+    answer = Robot(cast.li_wei.user_id).post(f"/engagements/{engagement}/plan", content=body.encode(), Content_Type="application/json", If_Match="*")
+    problem = assert_problem(answer, 422, "bad_plan")
+    assert {"/g2/runs", "/g2/repeatability_cv_max"} <= {error["pointer"] for error in problem["errors"]}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "hello", "a: !!python/name:os.system x", "[" * 5000, "plan: [1]"])
+def test_a_file_that_is_no_engagement_is_refused_and_nothing_is_kept_of_it(cast: Cast, text: str) -> None:
+    robot = Robot(cast.li_wei.user_id)
+    problem = assert_problem(robot.post("/engagements", content=text.encode(), **YAML), 422, "bad_engagement_file")
+    assert not any(error["message"].startswith("plan:") for error in problem["errors"] if error["pointer"] == "")
+    assert all(not error["pointer"].endswith("/") for error in problem["errors"])
+    assert robot.get("/engagements").json()["items"] == []

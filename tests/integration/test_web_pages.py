@@ -265,3 +265,16 @@ def test_receivers_stand_side_by_side_whatever_stands_above_them(cast: Cast, mon
     page = Browser("li.wei").get(f"/attempts/{d.ATTEMPT}/steps/{manual['id']}").text
     groups = [re.findall(r'<input type="text" name="(\w+)"', part) for part in page.split('class="fields-2"')[1:]]
     assert groups == [["notes", "note"], ["a", "b"]]
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16"])
+def test_a_file_in_another_encoding_is_refused_and_never_guessed_at(cast: Cast, encoding: str) -> None:
+    browser = Browser("li.wei")
+    answer = browser.send("/engagements", files={"file": ("engagement.yaml", DEMO.encode(encoding))})
+    assert answer.status_code == 422
+    assert "not UTF-8 text" in answer.text
+    assert "DEMO-0001" not in browser.get("/").text
+
+
+def test_a_form_with_a_character_that_is_no_text_is_refused(cast: Cast) -> None:
+    assert Browser("li.wei").send("/engagements", text=DEMO + "\0").status_code == 422

@@ -24,7 +24,7 @@ from app.web.starter import STARTER
 router = APIRouter()
 Signed = Annotated[Guest, Depends(signed_in)]
 Form = Annotated[FormData, Depends(checked_form)]
-MOST_TEXT = 1024 * 1024
+MOST_BYTES = 1024 * 1024
 
 
 @router.get("/")
@@ -44,33 +44,42 @@ def new_engagement(request: Request, who: Signed) -> Response:
     return page(request, "new_engagement.html", text=STARTER, sentence="", errors=(), code="", inbox=inbox)
 
 
-async def engagement_text(form: Form) -> str:
+async def engagement_file(form: Form) -> bytes:
     """Return the engagement file: the chosen one, else the text of the field."""
     upload = form.get("file")
     if isinstance(upload, UploadFile) and upload.filename:
-        return (await upload.read(MOST_TEXT + 1)).decode("utf-8", "replace")
-    return text_of(form, "text")
+        return await upload.read(MOST_BYTES + 1)
+    return text_of(form, "text").encode("utf-8", "replace")
 
 
 @router.post("/engagements")
-def create_engagement(request: Request, who: Signed, given: Annotated[str, Depends(engagement_text)]) -> Response:
+def create_engagement(request: Request, who: Signed, given: Annotated[bytes, Depends(engagement_file)]) -> Response:
     """Create an engagement from its file; what is wrong is said field by field, with the text kept."""
     try:
-        if len(given) > MOST_TEXT:
-            raise BadInput("too_long", N_("The engagement file is longer than 1 MiB."))
+        text = _decoded(given)
         with write_session() as s:
-            made = engagements.create_engagement(s, text=given, actor=who.actor)
+            made = engagements.create_engagement(s, text=text, actor=who.actor)
     except QuadgateError as error:
         return page(
             request,
             "new_engagement.html",
             error.status,
-            text=given,
+            text=given.decode("utf-8", "replace"),
             sentence=error.text(who.locale),
             errors=getattr(error, "errors", ()),
             code=error.code,
         )
     return RedirectResponse(f"/engagements/{made.id}", 303)
+
+
+def _decoded(given: bytes) -> str:
+    """Return the text of a file. It is never guessed at: a name in another encoding would be sealed and printed as something else."""
+    if len(given) > MOST_BYTES:
+        raise BadInput("too_long", N_("The engagement file is longer than 1 MiB."))
+    try:
+        return given.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadInput("not_utf8", N_("The engagement file is not UTF-8 text.")) from None
 
 
 @router.get("/engagements/{engagement_id}")
