@@ -306,4 +306,4 @@ def to_decimal(value: Any) -> Decimal | None:
         number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     except (InvalidOperation, ValueError):
         return None
-    return number if writable(number) else None
+    return number if writable(number) and _NUMBER.fullmatch(decimal_text(number)) else None  # what is sealed must be readable again

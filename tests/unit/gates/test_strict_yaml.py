@@ -1,13 +1,14 @@
 """YAML is read as a person wrote it, and no file can do anything to its reader: it ends in data or in a sentence with line and column."""
 
 import contextlib
+import json
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.plan import DEFAULT_PLAN, InvalidPlan, parse_plan
+from gates.plan import DEFAULT_PLAN, InvalidPlan, load_plan, parse_plan
 from gates.schema import to_decimal
 from gates.strict_yaml import LARGEST, BadYaml, read_yaml
 
@@ -85,7 +86,8 @@ def test_a_number_beyond_reason_is_refused_by_its_field_at_once(value):
 
 def problems_of(differences):
     try:
-        parse_plan(differences).canonical()
+        plan = parse_plan(differences)
+        assert load_plan(json.loads(plan.canonical())).hash == plan.hash, "what was sealed reads differently"
     except InvalidPlan as error:
         return [(p.path, p.message.en) for p in error.problems]
     return []
@@ -99,7 +101,25 @@ def test_every_field_of_the_plan_refuses_every_hostile_value_by_name_or_takes_it
                 yield from leaves(item, (*path, key))
 
     for path in leaves(read_yaml(DEFAULT_PLAN.read_text(encoding="utf-8"))):
-        for hostile in (None, "", -1, 10**400, "1e999999999", "NaN", [], {}, [[]], True, {"\x1b[2J": 1}, "x" * 10_000, Decimal("1e-999999999")):
+        for hostile in (
+            None,
+            "",
+            -1,
+            10**400,
+            "1e999999999",
+            "NaN",
+            "1e-50",
+            "1e-70",
+            Decimal("1e-400"),
+            1e-300,
+            [],
+            {},
+            [[]],
+            True,
+            {"\x1b[2J": 1},
+            "x" * 10_000,
+            Decimal("1e-999999999"),
+        ):
             differences = hostile
             for key in reversed(path):
                 differences = {key: differences}
