@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +34,15 @@ def oldest_python() -> str | None:
     return str(found[0]) if found else shutil.which("python3.8")
 
 
+def _may_mount() -> bool:
+    """Tell whether a file system can be mounted, by doing it once."""
+    if os.geteuid() != 0 or not shutil.which("mount"):
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder], capture_output=True, check=False).returncode == 0
+        return done and subprocess.run(["umount", folder], capture_output=True, check=False).returncode == 0
+
+
 @dataclass(frozen=True)
 class Need:
     """Something a machine has or lacks. `packaged` means that CI can install it, so there its absence is a failure."""
@@ -49,6 +60,9 @@ NEEDS = {
     "chromium": Need(CHROMIUM.exists, f"Chromium is not at {CHROMIUM}; on Debian install chromium."),
     "postgres": Need(postgres_programs, "PostgreSQL's server programs (initdb, pg_ctl) are not on this machine; on Debian install postgresql."),
     "memory_fs": Need(lambda: os.access("/dev/shm", os.W_OK), "/dev/shm, a file system in memory, is not writable on this machine."),
+    "mounts": Need(
+        _may_mount, "Only root may mount a small file system here, so full disks are left out (a container may lack the right).", packaged=False
+    ),
     "python38": Need(oldest_python, "There is no Python 3.8 on this machine; the unit tests compile the probe's sources for it.", packaged=False),
 }
 

@@ -27,7 +27,11 @@ log = logging.getLogger("quadgate.engine")
 
 def advance(attempt_id: str, generation: int | None) -> bool:
     """Move an attempt by one step of work. False when there was nothing to do for us: that is normal, not an error."""
-    held = claim(attempt_id, generation, owner=_owner(), node=settings().node)
+    try:
+        held = claim(attempt_id, generation, owner=_owner(), node=settings().node)
+    except OperationalError as error:
+        log.warning("attempt %s: the database did not answer (%s); the next tick tries again", attempt_id, error.orig)
+        return False
     if held is None:
         return False
     ctx: Ctx | None = None
@@ -56,6 +60,9 @@ def _decide(ctx: Ctx) -> Outcome:
         return failed(Trouble(error.code, error.pair()))
     except OperationalError:
         raise
+    except OSError as error:
+        log.exception("attempt %s, step %s: the machine refused something", ctx.attempt.id, ctx.step.key if ctx.step else "-")
+        return failed(words.machine(ctx, error, settings().runs_dir))
     except Exception as error:
         log.exception("attempt %s, step %s: internal error", ctx.attempt.id, ctx.step.key if ctx.step else "-")
         return failed(words.internal(ctx, error))

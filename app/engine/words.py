@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
+from pathlib import Path
+
 from app.engine.context import Ctx
 from app.engine.outcome import Trouble
 from gates.text import Text
@@ -21,6 +25,22 @@ def internal(ctx: Ctx, error: Exception) -> Trouble:
         step=Text.parse(ctx.step.title) if ctx.step else Text("-", "-"),
         kind=type(error).__name__,
         attempt=ctx.attempt.id,
+    )
+
+
+def machine(ctx: Ctx, error: OSError, place: Path) -> Trouble:
+    """Say what Quadgate's own machine refused, and where: a full disk, a folder that is not ours, a limit."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return _trouble(
+        "disk_full" if full else "machine",
+        "Quadgate's own machine refused something in the step {step}: {reason} ({path}; {free} bytes free in {place}). "
+        "Nothing is lost: put this right, then retry the attempt.",
+        "Quadgate 所在机器在步骤「{step}」中拒绝了操作：{reason}（{path}；{place} 剩余 {free} 字节）。数据未丢失：排除后请重试。",
+        step=Text.parse(ctx.step.title) if ctx.step else Text("-", "-"),
+        reason=error.strerror or str(error),
+        path=str(error.filename or place),
+        place=str(place),
+        free=shutil.disk_usage(place).free if place.exists() else 0,
     )
 
 

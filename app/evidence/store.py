@@ -83,11 +83,12 @@ def copy_to(sha256: str, target: Path) -> None:
 def _put(chunks: Iterable[bytes]) -> Stored:
     """Write beside, flush, read back, rename, flush the folder."""
     root = settings().evidence_dir
-    beside = root / "incoming"
-    beside.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(dir=beside)
-    temporary = Path(name)
+    temporary: Path | None = None
     try:
+        beside = root / "incoming"
+        beside.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, name = tempfile.mkstemp(dir=beside)
+        temporary = Path(name)
         stored = _write(handle, chunks)
         if _hash_of(temporary) != stored.sha256:
             raise QuadgateError(
@@ -106,7 +107,8 @@ def _put(chunks: Iterable[bytes]) -> Stored:
     else:
         return stored
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def _write(handle: int, chunks: Iterable[bytes]) -> Stored:
@@ -149,7 +151,7 @@ def _flush_folder(folder: Path) -> None:
 
 def _explained(error: OSError, root: Path) -> QuadgateError:
     """Turn an error of the file system into a sentence with the place and the free space."""
-    free = shutil.disk_usage(root).free
+    free = shutil.disk_usage(root).free if root.exists() else 0
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return QuadgateError(
             "disk_full",

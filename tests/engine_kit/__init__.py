@@ -62,7 +62,13 @@ def make_attempt(*specs: StepSpec, hosts: dict[str, Any] | None = None, code: st
         number = len(list(s.scalars(select(Attempt.id).where(Attempt.engagement_id == engagement.id)))) + 1
         rules = parse_plan({"plan": {"revision": number}, "policy": {"attempts": {"G2": 1}}})
         plan = PlanRevision(
-            engagement_id=engagement.id, revision=number, canonical=rules.canonical(), hash=rules.hash, created_by="-", created_at=now()
+            engagement_id=engagement.id,
+            revision=number,
+            canonical=rules.canonical(),
+            hash=rules.hash,
+            created_by="-",
+            created_at=now(),
+            sealed_at=now(),
         )
         s.add(plan)
         s.flush()
