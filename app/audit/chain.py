@@ -7,10 +7,12 @@ was cut off: reports print `head`, and `verify` takes such a printed anchor.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import select, update
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.accounts.actor import Actor
@@ -24,6 +26,7 @@ from gates.text import Text
 GENESIS = "sha256:" + "0" * 64
 HEAD_ID = 1
 SHOWN_PROBLEMS = 20
+BATCH = 500
 
 
 @dataclass(frozen=True)
@@ -93,47 +96,80 @@ def row_hash(row: AuditRow) -> str:
 
 
 def head(s: Session) -> Anchor:
-    """Return the present end of the chain, to be printed where it cannot be taken back."""
-    row = s.execute(select(AuditHead).where(AuditHead.id == HEAD_ID).execution_options(populate_existing=True)).scalar_one()
+    """Return the present end of the chain, to be printed where it cannot be taken back. Raises Refused when it was removed."""
+    row = s.execute(select(AuditHead).where(AuditHead.id == HEAD_ID).execution_options(populate_existing=True)).scalar_one_or_none()
+    if row is None:
+        raise Refused("audit_headless", _HEADLESS)
     return Anchor(row.seq, row.hash)
 
 
 def verify(s: Session, anchor: Anchor | None = None) -> AuditCheck:
     """Walk the whole chain. With an anchor, also prove that the chain still holds the row that was its end then."""
     problems: list[Text] = []
-    seq, previous = 0, GENESIS
+    rows, seq, previous = 0, 0, GENESIS
     anchored = anchor is None or anchor.seq == 0
-    rows = s.execute(select(AuditRow).order_by(AuditRow.seq).execution_options(populate_existing=True, yield_per=500)).scalars()
-    for row in rows:
-        problems += _problems_of(row, seq, previous)
-        if anchor and row.seq == anchor.seq:
+    for number, digest, row in _rows(s):
+        problems += _problems_of(number, digest, row, seq, previous)
+        if anchor and number == anchor.seq:
             anchored = True
-            if row.hash != anchor.hash:
-                problems.append(pair(_REWRITTEN, seq=anchor.seq, stored=row.hash, anchor=anchor.hash))
-        seq, previous = row.seq, row.hash
-    end = head(s)
+            if digest != anchor.hash:
+                problems.append(pair(_REWRITTEN, seq=anchor.seq, stored=digest, anchor=anchor.hash))
+        rows, seq, previous = rows + 1, number, digest
+    end = Anchor(seq, previous)
+    try:
+        end = head(s)
+    except Refused as error:
+        problems.append(error.pair())
     if (end.seq, end.hash) != (seq, previous):
         problems.append(pair(_HEAD, stored=end.seq, last=seq))
     if anchor and not anchored:
         problems.append(pair(_TRUNCATED, seq=anchor.seq, last=seq))
-    return AuditCheck(rows=seq, head=end, problems=problems[:SHOWN_PROBLEMS])
+    return AuditCheck(rows=rows, head=end, problems=problems[:SHOWN_PROBLEMS])
 
 
-def _problems_of(row: AuditRow, before: int, previous: str) -> list[Text]:
+def _rows(s: Session) -> Iterator[tuple[int, str, AuditRow | None]]:
+    """Yield number, stored hash and row in order; None for a row that cannot even be read, as after an edit past the service."""
+    known = s.execute(select(AuditRow.seq, AuditRow.hash).order_by(AuditRow.seq)).all()
+    for start in range(0, len(known), BATCH):
+        part = known[start : start + BATCH]
+        found = _read(s, [number for number, _ in part])
+        if found is None:
+            found = {number: row for number, _ in part for row in (_read(s, [number]) or {}).values()}
+        yield from ((number, digest, found.get(number)) for number, digest in part)
+
+
+def _read(s: Session, numbers: list[int]) -> dict[int, AuditRow] | None:
+    query = select(AuditRow).where(AuditRow.seq.in_(numbers)).execution_options(populate_existing=True)
+    try:
+        return {row.seq: row for row in s.execute(query).scalars()}
+    except _UNREADABLE_AS:
+        return None
+
+
+def _problems_of(number: int, digest: str, row: AuditRow | None, before: int, previous: str) -> list[Text]:
     """Compare one row with the row before it and with its own hash."""
     found = []
-    if row.seq != before + 1:
-        found.append(pair(_GAP, before=before, seq=row.seq))
+    if number != before + 1:
+        found.append(pair(_GAP, before=before, seq=number))
+    if row is None:
+        return [*found, pair(_UNREADABLE, seq=number)]
     if row.prev_hash != previous:
-        found.append(pair(_LINK, seq=row.seq))
-    if row_hash(row) != row.hash:
-        found.append(pair(_EDITED, seq=row.seq, action=row.action, at=row.at.isoformat()))
+        found.append(pair(_LINK, seq=number))
+    try:
+        fits = row_hash(row) == digest
+    except _UNREADABLE_AS:
+        return [*found, pair(_UNREADABLE, seq=number)]
+    if not fits:
+        found.append(pair(_EDITED, seq=number, action=row.action, at=row.at.isoformat()))
     return found
 
 
+_UNREADABLE_AS = (ValueError, TypeError, AttributeError, SQLAlchemyError)  # what a field gives that holds something else than its kind
 _GAP = N_("After row {before} comes row {seq}: the rows between them were removed.")
 _LINK = N_("Row {seq} does not continue the row before it: a row was removed, added or altered.")
 _EDITED = N_("Row {seq} ({action}, {at}) does not fit its own hash: it was altered after it was written.")
+_UNREADABLE = N_("Row {seq} cannot be read: one of its fields holds what the service never writes. It was altered after it was written.")
+_HEADLESS = N_("The row that says where the chain ends is gone: it was removed past the service.")
 _HEAD = N_("The chain should end at row {stored}, and its last row is {last}: rows at the end were removed or added past the service.")
 _TRUNCATED = N_("The anchor names row {seq}, and the chain ends at row {last}: its end was cut off after the anchor was printed.")
 _REWRITTEN = N_("Row {seq} has the hash {stored}; the anchor says {anchor}: the chain was rewritten after the anchor was printed.")

@@ -112,3 +112,28 @@ def test_writers_at_the_same_time_make_one_chain(state: Path) -> None:
     check = _check()
     assert check.ok
     assert check.rows == 30
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "data = '{broken'",
+        "data = '{\"a\": 1e999}'",
+        "data = 'null'",
+        "at = 'yesterday'",
+        "actor = x'ff'",
+        "actor = ''",
+        "object_id = 5",
+        "action = 'x'",
+    ],
+)
+def test_a_row_that_holds_what_no_service_writes_is_named_by_its_number(rows: int, edit: str) -> None:
+    _sql(f"UPDATE audit_row SET {edit} WHERE seq = 3")
+    check = _check()
+    assert [p.en.split()[:2] for p in check.problems] == [["Row", "3"]]
+    assert check.rows == rows
+
+
+def test_a_chain_without_its_end_marker_is_not_whole(rows: int) -> None:
+    _sql("DELETE FROM audit_head")
+    assert "is gone" in _check().problems[0].en
