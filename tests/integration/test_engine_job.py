@@ -131,11 +131,11 @@ def test_a_job_that_died_is_evidence_for_the_judge_and_ends_the_runs_after_it(st
 
 
 def test_a_cancel_that_comes_while_a_move_is_under_way_is_not_slept_over(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    attempt_id = make_attempt(job(seconds=3600))
+    attempt_id = make_attempt(job(seconds=120))
 
     def decide_and_be_canceled(ctx: Ctx) -> Outcome:
         outcome = move(ctx)
-        if outcome.step.get("status") == "running":  # the job was started; the next look is due in an hour
+        if outcome.step.get("status") == "running":  # the job was started; the next look is due in two minutes
             assert cancel_running("over") == [attempt_id]
         return outcome
 
