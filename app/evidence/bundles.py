@@ -6,7 +6,8 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from app.evidence import store
@@ -24,8 +25,9 @@ def write(dest: Path, manifest: bytes, files: Sequence[tuple[str, str]], verdict
     """
     if dest.exists():
         raise Refused("dest_exists", N_("{path} exists already; the bundle was not written over it."), path=str(dest))
-    beside = Path(tempfile.mkdtemp(prefix=f".{dest.name}-", dir=_parent(dest)))
+    beside: Path | None = None
     try:
+        beside = Path(tempfile.mkdtemp(prefix=f".{dest.name}-", dir=_parent(dest)))
         if dest.suffix == ".zip":
             _zip(beside / "bundle.zip", manifest, files, verdict)
             (beside / "bundle.zip").rename(dest)
@@ -33,7 +35,7 @@ def write(dest: Path, manifest: bytes, files: Sequence[tuple[str, str]], verdict
             _directory(beside / "bundle", manifest, files, verdict)
             (beside / "bundle").rename(dest)
     except OSError as error:
-        free = shutil.disk_usage(dest.parent).free
+        free = shutil.disk_usage(dest.parent).free if dest.parent.is_dir() else 0
         raise QuadgateError(
             "export_failed",
             N_("The bundle could not be written to {path} ({free} bytes free): {reason}. Nothing was left there."),
@@ -42,7 +44,30 @@ def write(dest: Path, manifest: bytes, files: Sequence[tuple[str, str]], verdict
             reason=error.strerror or str(error),
         ) from error
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        if beside is not None:
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+def stored(path: str, sha256: str) -> bytes:
+    """Return the bytes of one evidence file. Raises QuadgateError that names it when the store has lost or altered it."""
+    with naming(path):
+        return store.read(sha256)
+
+
+def check(digests: Mapping[str, str]) -> None:
+    """Raise QuadgateError that names the first evidence file (path -> SHA-256) that the store has lost or altered."""
+    for path, sha256 in digests.items():
+        with naming(path):
+            store.check(sha256)
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Say which evidence file it is that the store cannot give."""
+    try:
+        yield
+    except QuadgateError as error:
+        raise QuadgateError("evidence_lost", N_("Evidence {path} cannot be had: {reason}"), path=path, reason=error.pair()) from error
 
 
 def _parent(dest: Path) -> Path:
@@ -58,7 +83,8 @@ def _directory(root: Path, manifest: bytes, files: Sequence[tuple[str, str]], ve
     for path, sha256 in files:
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        store.copy_to(sha256, target)
+        with naming(path):
+            store.copy_to(sha256, target)
 
 
 def _zip(path: Path, manifest: bytes, files: Sequence[tuple[str, str]], verdict: bytes | None) -> None:
@@ -67,7 +93,7 @@ def _zip(path: Path, manifest: bytes, files: Sequence[tuple[str, str]], verdict:
         if verdict is not None:
             archive.writestr(_entry(VERDICT), verdict)
         for name, sha256 in sorted(files):
-            archive.writestr(_entry(name), store.read(sha256))
+            archive.writestr(_entry(name), stored(name, sha256))
     with path.open("rb") as written:
         os.fsync(written.fileno())
 

@@ -48,6 +48,8 @@ def open(sha256: str) -> BinaryIO:
         return path_of(sha256).open("rb")
     except FileNotFoundError:
         raise NotFound("not_stored", N_("The evidence store holds no file with the SHA-256 {sha256}."), sha256=sha256) from None
+    except OSError as error:
+        raise _unreadable(sha256, error) from error
 
 
 def read(sha256: str) -> bytes:
@@ -55,11 +57,25 @@ def read(sha256: str) -> bytes:
 
     Raises QuadgateError when they are no longer what their name says, NotFound when the store does not hold them.
     """
-    with open(sha256) as file:
-        data = file.read()
+    try:
+        with open(sha256) as file:
+            data = file.read()
+    except OSError as error:
+        raise _unreadable(sha256, error) from error
     if hashlib.sha256(data).hexdigest() != sha256:
         raise _altered(sha256)
     return data
+
+
+def check(sha256: str) -> None:
+    """Hash stored bytes again, without holding them. Raises as `read` does."""
+    with open(sha256) as file:
+        try:
+            found = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+        except OSError as error:
+            raise _unreadable(sha256, error) from error
+    if found != sha256:
+        raise _altered(sha256)
 
 
 def path_of(sha256: str) -> Path:
@@ -164,6 +180,16 @@ def _explained(error: OSError, root: Path) -> QuadgateError:
         N_("The evidence store {path} could not be written ({free} bytes free): {reason}. Nothing was stored; put this right, then retry the step."),
         path=str(root),
         free=free,
+        reason=error.strerror or str(error),
+    )
+
+
+def _unreadable(sha256: str, error: OSError) -> QuadgateError:
+    """Say that the disk refused; what was stored says nothing then, neither good nor bad."""
+    return QuadgateError(
+        "store_unreadable",
+        N_("The stored file {path} cannot be read: {reason}. Put this right, then try again."),
+        path=str(path_of(sha256)),
         reason=error.strerror or str(error),
     )
 

@@ -117,8 +117,9 @@ def judge_attempt(s: Session, *, attempt_id: str, actor: Actor) -> VerdictRevisi
     made = _make_manifest(s, attempt_id)
     kept = store.put_bytes(canonical_bytes(made))
     digests = {entry["path"]: entry["sha256"] for entry in made["files"]}
+    bundles.check(digests)  # all of it, as whoever judges the exported bundle does: not only what the rules look at
     try:
-        document = judge(Bundle(made, lambda path: store.read(digests[path])))
+        document = judge(Bundle(made, lambda path: bundles.stored(path, digests[path])))
     except Unreadable as error:
         raise QuadgateError("evidence_unreadable", error.text) from error
     document = json.loads(canonical_bytes(document))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -133,16 +135,36 @@ def test_a_rehearsal_is_not_judged_and_a_viewer_does_not_judge(cast: Cast) -> No
             judge_attempt(s, attempt_id=attempt.id, actor=cast.viewer)
 
 
-def test_a_stored_file_that_was_altered_stops_judgement_and_export(cast: Cast, tmp_path: Path) -> None:
+def _alter(path: Path) -> None:
+    path.chmod(0o600)
+    path.write_bytes(b'{"host": "gpu02"}')
+
+
+def _make_unreadable(path: Path) -> None:
+    path.unlink()
+    path.mkdir()  # what a disk error is like for a reader, whoever reads
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [(_alter, "altered or damaged"), (Path.unlink, "holds no file"), (_make_unreadable, "cannot be read")],
+    ids=["altered", "gone", "disk"],
+)
+def test_a_stored_file_that_cannot_be_had_stops_judgement_and_export_by_its_name_and_no_verdict_comes_of_it(
+    cast: Cast, tmp_path: Path, harm: Callable[[Path], None], says: str
+) -> None:
     with write_session() as s:
         attempt = _attempt(s, cast)
-        path = store.path_of(repository.files_of(s, attempt.id)[1].sha256)
-        path.chmod(0o600)
-        path.write_bytes(b'{"host": "gpu02"}')
+        lost = repository.files_of(s, attempt.id)[1]
+        harm(store.path_of(lost.sha256))
         for dest in (tmp_path / "bundle.zip", tmp_path / "bundle"):
-            with pytest.raises(QuadgateError, match="altered or damaged"):
+            with pytest.raises(QuadgateError, match=says) as caught:
                 export_bundle(s, attempt_id=attempt.id, dest=dest, actor=cast.li_wei)
+            assert lost.path in caught.value.text("zh_CN")
             assert list(tmp_path.iterdir()) == []
+        with pytest.raises(QuadgateError, match=lost.path):
+            judge_attempt(s, attempt_id=attempt.id, actor=replace(SYSTEM, via="engine"))
+        assert s.execute(select(VerdictRevision)).first() is None
 
 
 def test_an_export_writes_over_nothing(cast: Cast, tmp_path: Path) -> None:
