@@ -6,6 +6,7 @@ never read as a verdict.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import logging
 import os
@@ -17,8 +18,9 @@ from typer.exceptions import Abort, TyperException
 
 from app.commands.language import of_terminal
 from app.kit.errors import QuadgateError
+from app.kit.terminal import say
 
-USAGE, INTERNAL, REFUSED, INTERRUPTED = 64, 70, 65, 130
+USAGE, INTERNAL, REFUSED, INTERRUPTED, NO_READER = 64, 70, 65, 130, 141
 
 # Each names a module of app.commands; a module offers `register(app)` and is imported only when it is needed to build the command list.
 COMMANDS = ("demo", "judge", "read", "plan", "up", "serve", "worker", "user", "db", "audit")
@@ -51,17 +53,31 @@ def main() -> None:
     level = logging.DEBUG if os.environ.get("QUADGATE_LOG") == "debug" else logging.WARNING
     logging.basicConfig(level=level, format="%(levelname)s %(name)s %(message)s")
     try:
+        code = _run()
+        if sys.stdout is not None:  # None where the caller closed it
+            sys.stdout.flush()
+    except OSError as error:  # what was to be said could not be said: never with a code that reads as a verdict
+        code = NO_READER if error.errno in (errno.EPIPE, errno.EIO) else INTERNAL
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - so that the interpreter's own last flush has somewhere to go
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Return the exit code of the command."""
+    try:
         code = build()(standalone_mode=False)  # the code of a typer.Exit, or None
     except (Abort, KeyboardInterrupt):
-        code = INTERRUPTED
+        return INTERRUPTED
+    except (SystemExit, BrokenPipeError):  # how Typer and rich end when nobody reads on: with 1, which would read as a verdict
+        return NO_READER
     except TyperException as error:  # Typer's own base of every usage error
         error.show()  # type: ignore[attr-defined]
-        code = USAGE
+        return USAGE
     except QuadgateError as error:
-        print(sentences(error), file=sys.stderr)
-        code = REFUSED
+        say(sentences(error), err=True)
+        return REFUSED
     except Exception as error:
         logging.getLogger("quadgate").debug("internal error", exc_info=True)
-        print(f"quadgate met an internal error: {type(error).__name__}: {error}. QUADGATE_LOG=debug shows where.", file=sys.stderr)
-        code = INTERNAL
-    sys.exit(code if isinstance(code, int) else 0)
+        say(f"quadgate met an internal error: {type(error).__name__}: {error}. QUADGATE_LOG=debug shows where.", err=True)
+        return INTERNAL
+    return code if isinstance(code, int) else 0

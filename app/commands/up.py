@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import threading
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from app.commands.language import say
 from app.kit.i18n import N_
+from app.kit.terminal import on_end
 
 
 def register(app: typer.Typer) -> None:
@@ -25,8 +26,7 @@ def up(web: Annotated[bool, typer.Option(help="Serve the web pages and the REST 
     from app.up import Supervisor
 
     over = threading.Event()
-    for sign in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(sign, lambda *_: over.set())
+    on_end(lambda *_: over.set())
     supervisor = Supervisor()
     say(N_("Starting; state and logs are in {folder}"), folder=settings().state_dir)
     supervisor.start(web=web)
@@ -39,6 +39,7 @@ def up(web: Annotated[bool, typer.Option(help="Serve the web pages and the REST 
             if not repository.all_users(s):
                 say(N_("Nobody can sign in yet: add people in another terminal, see quadgate user add --help"))
         over.wait()
-        say(N_("Stopping: running attempts are canceled, then everything ends"))
+        with suppress(OSError):  # the terminal may be gone
+            say(N_("Stopping: running attempts are canceled, then everything ends"))
     finally:
         supervisor.stop()

@@ -10,9 +10,12 @@ from typing import Any
 
 import yaml
 
+from app.engagements.file import read_file
 from app.kit.errors import BadInput
 from app.kit.i18n import N_
 from app.settings import ROOT
+from gates.canonical import decimal_text
+from gates.plan import load_yaml
 
 HERE = Path(__file__).parent
 SOAK_SECONDS = Decimal(72 * 3600)
@@ -70,24 +73,52 @@ def parse_fault(text: str) -> tuple[str, Decimal]:
 
 
 def engagement_text(options: DemoOptions) -> str:
-    """Return the engagement file of this demo as YAML: the shipped one with seed, soak and faults put in."""
-    shipped = HERE / ("engagement.yaml" if options.engine == "sim" else "engagement-vllm-cpu.yaml")
-    document: dict[str, Any] = yaml.safe_load((options.engagement or shipped).read_text(encoding="utf-8"))
+    """Return the engagement file of this demo as YAML: the shipped one with seed, soak and faults put in.
+
+    Raises BadInput with a sentence for each problem of a file of the person's own: before anything is started.
+    """
+    source = options.engagement or HERE / ("engagement.yaml" if options.engine == "sim" else "engagement-vllm-cpu.yaml")
+    try:
+        text = source.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise BadInput("not_utf8", N_("The engagement file is not UTF-8 text.")) from None
+    read_file(text)
+    document: dict[str, Any] = load_yaml(text)
     # Another demo, or anything else, may hold the port; a venv and a model given by relative paths lie below the checkout.
     engine = document["targets"]["engine"]
-    engine["port"] = _free_port(int(engine["port"]))
+    if isinstance(engine.get("port"), int):
+        engine["port"] = _free_port(engine["port"])
     engine.update({key: str(ROOT / engine[key]) for key in ("venv", "model_dir") if key in engine})
-    plan = document.setdefault("plan", {})
-    plan.setdefault("decision", {})["seed"] = options.seed
+    _part(document, "plan", "decision")["seed"] = options.seed
     if options.soak:
-        plan.setdefault("rig", {})["time_scale"] = _exact(SOAK_SECONDS / options.soak)
+        _part(document, "plan", "rig")["time_scale"] = _exact(SOAK_SECONDS / options.soak)
     target_faults = {name: str(strength) for name, strength in options.faults.items() if name != "worker-kill"}
     if target_faults:
         document["targets"]["faults"] = target_faults
     if "warm-array-cache" in target_faults:
         # Only a plan that asks for a cold array says anything about the array's cache.
-        plan.setdefault("arms", {})["array_cache"] = "cold"
-    return yaml.safe_dump(document, allow_unicode=True, sort_keys=False)
+        _part(document, "plan", "arms")["array_cache"] = "cold"
+    return yaml.dump(document, Dumper=_Dumper, allow_unicode=True, sort_keys=False)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes exact decimals as they are."""
+
+
+def _decimal(dumper: yaml.SafeDumper, value: Decimal) -> yaml.ScalarNode:
+    text = decimal_text(value)
+    return dumper.represent_scalar("tag:yaml.org,2002:float" if "." in text else "tag:yaml.org,2002:int", text)
+
+
+_Dumper.add_representer(Decimal, _decimal)
+
+
+def _part(document: dict[str, Any], *path: str) -> dict[str, Any]:
+    """Return a map of a document, made where it is missing or null."""
+    for key in path:
+        document[key] = document.get(key) or {}
+        document = document[key]
+    return document
 
 
 def _free_port(wanted: int) -> int:

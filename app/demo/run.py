@@ -7,17 +7,18 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.console import Console
 
 from app.demo.options import DemoOptions, engagement_text
 from app.demo.progress import Progress
 from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_
+from app.kit.terminal import on_end
+from gates.plan import load_yaml
 
 MARKER = ".quadgate-demo"
 GATES = ("G1", "G2", "G3", "G4")
@@ -33,11 +34,16 @@ def run_demo(options: DemoOptions, console: Console) -> dict[str, Any]:
     os.environ["QUADGATE_STATE_DIR"] = str(out / "state")
     from app.up import Supervisor
 
+    text = engagement_text(options)
     supervisor = Supervisor()
-    supervisor.end_leftovers()  # before the state goes: it says which processes an earlier demo left, and whether one still runs
-    prepare(out)
+    try:
+        supervisor.end_leftovers()  # before the state goes: it says which processes an earlier demo left, and whether one still runs
+        prepare(out)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Refused("folder_unusable", N_("{folder} cannot hold a demo: {reason}."), folder=str(out), reason=reason) from error
     with Progress(console) as progress, running(supervisor, progress, web=options.web):
-        return Demo(options, out, supervisor, progress).run()
+        return Demo(options, out, text, supervisor, progress).run()
 
 
 def prepare(out: Path) -> None:
@@ -54,29 +60,30 @@ def prepare(out: Path) -> None:
 @contextmanager
 def running(supervisor: Any, progress: Progress, *, web: bool) -> Iterator[None]:
     """Keep broker, worker, beat and (when asked) the web server running for the length of the block."""
-    progress.both("starting database, broker, worker and scheduler", "启动数据库、消息代理、工作进程和调度器")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends a demo otherwise than by Ctrl-C wants the same
+    on_end(signal.default_int_handler)  # who ends a demo otherwise than by Ctrl-C wants the same
     try:
+        progress.both("starting database, broker, worker and scheduler", "启动数据库、消息代理、工作进程和调度器")
         supervisor.start(web=web)
         yield
     finally:
         # A second Ctrl-C must not cut the stopping short: it would leave behind what the first one asked to end.
-        for sign in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(sign, signal.SIG_IGN)
-        progress.both("stopping everything that was started", "停止已启动的全部进程")
+        on_end(signal.SIG_IGN)
+        with suppress(OSError, SystemExit):  # the terminal may be gone: that must not keep anything running
+            progress.both("stopping everything that was started", "停止已启动的全部进程")
         supervisor.stop()
 
 
 class Demo:
     """The drive: the people of both parties do what they would do at the pages."""
 
-    def __init__(self, options: DemoOptions, out: Path, supervisor: Any, progress: Progress) -> None:
+    def __init__(self, options: DemoOptions, out: Path, text: str, supervisor: Any, progress: Progress) -> None:
         # Imported here, after the state folder is set: these modules reach the settings.
         from app.demo import people
 
         self.people = people
         self.options = options
         self.out = out
+        self.text = text
         self.supervisor = supervisor
         self.progress = progress
         self.kills: list[dict[str, Any]] = []
@@ -105,13 +112,12 @@ class Demo:
         from app.engagements.usecases import create_engagement
         from app.kit.db import write_session
 
-        text = engagement_text(self.options)
-        (self.out / "engagement.yaml").write_text(text, encoding="utf-8")
-        document = yaml.safe_load(text)
+        (self.out / "engagement.yaml").write_text(self.text, encoding="utf-8")
+        document = load_yaml(self.text)
         with write_session() as session:
             self.actors = self.people.hire(session, document["engagement"]["people"])
         with write_session() as session:
-            engagement = create_engagement(session, text=text, actor=self._engineer())
+            engagement = create_engagement(session, text=self.text, actor=self._engineer())
             self.engagement_id = engagement.id
         with write_session() as session:
             self.people.work_down_inboxes(session, self.actors)

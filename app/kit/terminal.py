@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
+from collections.abc import Callable
+from types import FrameType
 
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -16,3 +19,13 @@ def printable(text: str) -> str:
 def say(text: str = "", *, err: bool = False) -> None:
     """Print one text to a person."""
     print(printable(text), file=sys.stderr if err else sys.stdout)
+
+
+def on_end(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+    """Let one handler take all that ends a program from outside: Ctrl-C, a service manager, a terminal that goes away.
+
+    Where the caller asked to outlive the terminal (nohup), it does.
+    """
+    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if sign is not signal.SIGHUP or signal.getsignal(sign) is not signal.SIG_IGN:
+            signal.signal(sign, handler)

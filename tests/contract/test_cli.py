@@ -13,6 +13,10 @@ import typer
 
 from app import cli
 from app.commands import judge
+from app.demo.options import DemoOptions, engagement_text
+from app.settings import ROOT, settings
+from gates.plan import load_yaml
+from tests.bundles import g2_evidence
 
 QUADGATE = [sys.executable, "-c", "from app.cli import main; main()"]
 
@@ -140,3 +144,44 @@ def test_without_a_terminal_the_question_for_a_password_says_how_to_give_one(
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert run(monkeypatch, "user", "add", "sun.yue", "--name", "孙悦", "--party", "vendor", "--role", "engineer") == cli.REFUSED
     assert "--password-stdin" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("away", ["| true", "2>&1 | true", "> /dev/full", ">&-"])
+def test_an_output_that_nobody_takes_never_ends_with_a_verdict_that_is_not_the_bundles_own(away: str, tmp_path: Path) -> None:
+    passing = g2_evidence().zip(tmp_path / "G2.zip")
+    quadgate = f"{sys.executable} -c 'from app.cli import main; main()'"
+    for words, own in ((f"judge {passing}", 0), ("judge /no/such/bundle", 4)):
+        done = subprocess.run(["bash", "-c", f"{quadgate} {words} {away}; exit ${{PIPESTATUS[0]}}"], cwd=ROOT, capture_output=True, timeout=120)
+        assert done.returncode in (own, cli.NO_READER, cli.INTERNAL), done.stderr
+        assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("text", ["", "[", "engagement: 4", "targets: []", "targets: {engine: {port: abc}}", "plan: 7"])
+def test_a_demo_of_a_file_that_is_no_engagement_is_refused_before_anything_starts(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "engagement.yaml").write_text(text)
+    monkeypatch.setenv("QUADGATE_STATE_DIR", str(tmp_path / "state"))  # the demo sets its own; the test's comes back
+    assert run(monkeypatch, "demo", "--engagement", str(tmp_path / "engagement.yaml"), "--out", str(tmp_path / "out")) == cli.REFUSED
+    assert "The engagement file cannot be used" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_demo_in_a_place_that_cannot_hold_it_is_refused_with_the_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("QUADGATE_STATE_DIR", str(tmp_path / "state"))
+    settings.cache_clear()
+    assert run(monkeypatch, "demo", "--out", str(tmp_path / "file")) == cli.REFUSED
+    settings.cache_clear()
+    assert str(tmp_path / "file") in capsys.readouterr().err
+
+
+def test_every_decimal_of_a_demos_file_stays_what_it_is(tmp_path: Path) -> None:
+    shipped = ROOT / "app/demo/engagement.yaml"
+    given = load_yaml(engagement_text(DemoOptions(out=tmp_path, seed=1)))
+    meant = load_yaml(shipped.read_text(encoding="utf-8"))
+    given["targets"]["engine"]["port"] = meant["targets"]["engine"]["port"]
+    meant["plan"].setdefault("decision", {})["seed"] = 1
+    assert given == meant
