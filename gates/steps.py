@@ -61,7 +61,8 @@ def run_step(plan: Plan, *, key: str, arm: str, run_index: int, prompts: str, st
             "set": prompts,
             "store": store and plan.arms.recovers(arm),
             "cool": True,
-            "repeat": work.identity_repeats if arm == "recompute" else 0,
+            # The first tier's prompts are asked once more; a short tier has fewer of them than the plan would like.
+            "repeat": min(work.identity_repeats, work.requests(work.tiers[0])) if arm == "recompute" else 0,
             "tiers": [{"tier": tier, "requests": work.requests(tier)} for tier in work.tiers],
             "context_tokens": work.context_tokens,
             "suffix_tokens": work.suffix_tokens,

@@ -52,3 +52,9 @@ def test_only_the_time_of_the_soak_is_scaled(scale, seconds):
 def test_renaming_nothing_but_the_order_changes_only_the_order():
     plan = parse_plan({"arms": {"order": ["candidate", "baseline", "baseline", "candidate"]}})
     assert [s.params["arm"] for s in GATES["G3"].steps(plan)[:4]] == ["candidate", "baseline", "baseline", "candidate"]
+
+
+def test_no_more_prompts_are_repeated_than_the_first_tier_asks() -> None:
+    plan = parse_plan({"workload": {"requests_per_run": {"min": 20, "per_concurrency": 1}, "identity_repeats": 32}})
+    recompute = next(step for step in GATES["G3"].steps(plan) if step.key == "recompute")
+    assert recompute.params["repeat"] == recompute.params["tiers"][0]["requests"] == 24
