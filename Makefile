@@ -37,8 +37,8 @@ test-crash: $(DEV) ## the tests that kill processes alone
 test-faults: $(DEV) ## whole demo engagements, each with one fault (about 35 minutes)
 	@$(PY) -m pytest lanes/faults --timeout 1200 $(ARGS)
 
-test-faults-short: $(DEV) ## the same for one fault of each kind (about 14 minutes)
-	@$(PY) -m pytest lanes/faults --timeout 1200 -k "missing-drive or slow_tier or warm-cache or lost-kv or engine-crash or killing" $(ARGS)
+test-faults-short: $(DEV) ## the same for four of them, as CI does (about ten minutes)
+	@$(PY) -m pytest lanes/faults --timeout 1200 -k "missing-drive or warm-cache or lost-kv or killing" $(ARGS)
 
 test-sweep: $(DEV) ## seven bandwidths of the tier move G3 from fail through pass to above the band (about 14 minutes)
 	@$(PY) -m pytest lanes/sweep --timeout 1200 $(ARGS)
