@@ -17,6 +17,7 @@ from gates.pipeline_text import (
     CONSENT_MISSING,
     EARLIER_OPEN,
     FIRST,
+    JUDGE_AGAIN,
     JUDGED,
     LABELS,
     NEWER,
@@ -40,7 +41,7 @@ def used_up_at(facts: Facts) -> str | None:
 
 def _used_up(facts: Facts, gate: str) -> bool:
     tries = facts.at(gate)
-    if not tries or facts.left(gate) > 0 or any(a.passed or a.active for a in tries):
+    if not tries or facts.left(gate) > 0 or any(a.passed or a.active or a.wants_judging for a in tries):
         return False
     last = tries[-1]
     undecided = last.verdict is Verdict.CONDITIONAL and not last.consent.rejected
@@ -97,6 +98,8 @@ def _may_start_here(facts: Facts, gate: str) -> Refusal | None:
     tries = facts.at(gate)
     if passed := next((a for a in tries if a.passed), None):
         return Refusal("already_passed", ALREADY_PASSED.fill(gate=gate, number=passed.number))
+    if stale := next((a for a in tries if a.wants_judging), None):
+        return Refusal("judge_again", JUDGE_AGAIN.fill(gate=gate, number=stale.number))
     last = tries[-1] if tries else None
     if last and last.verdict is Verdict.CONDITIONAL and not last.consent.rejected:
         return Refusal("consent_missing", CONSENT_MISSING.fill(gate=gate, number=last.number, parties=parties_text(last.consent.missing)))
@@ -109,6 +112,8 @@ def _behind(facts: Facts, gate: str) -> Refusal | None:
     """Tell whether a gate is done with, so that later ones may start: None, or what is missing."""
     passed = next((a for a in facts.at(gate) if a.passed), None)
     if passed is None:
+        if stale := next((a for a in facts.at(gate) if a.wants_judging), None):
+            return Refusal("judge_again", JUDGE_AGAIN.fill(gate=gate, number=stale.number))
         last = decided_by(facts, gate)
         if last and last.verdict is Verdict.CONDITIONAL and not last.consent.rejected:
             return Refusal("consent_missing", CONSENT_MISSING.fill(gate=gate, number=last.number, parties=parties_text(last.consent.missing)))
@@ -179,6 +184,8 @@ def _next_at(facts: Facts, gate: str) -> Action:
     tries = facts.at(gate)
     refusal = _behind(facts, gate)
     decided = decided_by(facts, gate)
+    if refusal and refusal.code == "judge_again" and (stale := next((a for a in tries if a.wants_judging), None)):
+        return Action("judge", LABELS["judge"].fill(gate=gate), refusal.text, gate, stale.id)
     if decided and refusal and refusal.code in ("consent_missing", "sign_off_missing"):
         kind = refusal.code.removesuffix("_missing")
         return Action(kind, LABELS[kind].fill(gate=gate), refusal.text, gate, decided.id)

@@ -90,6 +90,7 @@ class AttemptFacts:
     status: RunStatus = RunStatus.FINISHED
     counted: bool = True  # a measured request was sent, or the attempt ended with a verdict
     verdict: Verdict | None = None
+    outdated: bool = False  # judged on a baseline of G2 that no longer stands: it says nothing until it is judged again
     on_fail: str = "stop"  # as the plan says that this attempt ran under: a later revision does not undo a stop
     rig_cause: Decisions = Decisions()
     consent: Decisions = Decisions()
@@ -104,7 +105,12 @@ class AttemptFacts:
     @property
     def passed(self) -> bool:
         """Tell whether this attempt lets the engagement go on: a pass, or a conditional that both parties accept."""
-        return self.verdict is Verdict.PASS or (self.verdict is Verdict.CONDITIONAL and self.consent.agreed)
+        return not self.outdated and (self.verdict is Verdict.PASS or (self.verdict is Verdict.CONDITIONAL and self.consent.agreed))
+
+    @property
+    def wants_judging(self) -> bool:
+        """Tell whether it would let the engagement go on, if only its judgement were not out of date."""
+        return self.outdated and self.verdict in (Verdict.PASS, Verdict.CONDITIONAL)
 
     @property
     def stops(self) -> bool:

@@ -15,6 +15,10 @@ NOT_CONCLUDED = Text(
 )
 NOT_SEALED = Text("The plan is not sealed: both parties approve its hash first.", "计划尚未封存：须先由双方确认其哈希。")
 EARLIER_OPEN = Text("{gate} comes first and is not passed yet.", "须先通过 {gate}，目前尚未通过。")
+JUDGE_AGAIN = Text(
+    "Attempt {number} at {gate} was judged on a G2 baseline that no longer stands: it must be judged again.",
+    "{gate} 第 {number} 次尝试所依据的 G2 基线已不再有效：须重新判定。",
+)
 RECTIFY = Text(
     "{gate} comes first: attempt {number} failed. After rectification a new attempt must pass.",
     "须先通过 {gate}：第 {number} 次尝试不通过，整改后须重新尝试并通过。",
@@ -47,6 +51,7 @@ LABELS = {
     "follow": Text("Follow {gate}", "查看 {gate} 进展"),
     "form": Text("Fill in the form at {gate}", "填写 {gate} 表单"),
     "retry": Text("Retry {gate} from the failed step", "从失败步骤重试 {gate}"),
+    "judge": Text("Judge {gate} again", "重新判定 {gate}"),
     "consent": Text("Decide on the conditional {gate}", "决定 {gate} 有条件通过"),
     "sign_off": Text("Sign off {gate}", "签署 {gate}"),
     "lift": Text("Decide on the stop-loss", "决定是否解除止损"),

@@ -10,8 +10,9 @@ from sqlalchemy.orm import Session
 from app.accounts.actor import SYSTEM, Actor
 from app.approvals.usecases import approve, pending
 from app.attempts import repository
+from app.attempts import revisions as judgements
 from app.attempts.conclude import conclude
-from app.attempts.models import Attempt, VerdictRevision
+from app.attempts.models import Attempt
 from app.attempts.usecases import start_attempt
 from app.engagements.models import Engagement
 from app.engagements.usecases import create_engagement
@@ -20,7 +21,6 @@ from app.evidence.usecases import register
 from app.kit.clock import now
 from app.kit.db import new_id
 from app.reports.models import Report
-from gates.canonical import sha256_of
 from tests.people import Cast
 
 DEMO = (Path(__file__).parent.parent / "app" / "demo" / "engagement.yaml").read_text(encoding="utf-8")
@@ -67,7 +67,9 @@ def document(attempt: Attempt, verdict: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def finish(s: Session, attempt: Attempt, verdict: str | None = "pass", status: str = "finished", **more: Any) -> Attempt:
+def finish(
+    s: Session, attempt: Attempt, verdict: str | None = "pass", status: str = "finished", g2_baseline: str | None = None, **more: Any
+) -> Attempt:
     """Do what the engine does at the end of an attempt: steps done, verdict kept and concluded, report printed, status set."""
     attempt.status, attempt.finished_at, attempt.next_due_at = status, now(), None
     for step in repository.steps_of(s, attempt.id):
@@ -75,10 +77,8 @@ def finish(s: Session, attempt: Attempt, verdict: str | None = "pass", status: s
     if verdict is not None:
         told = document(attempt, verdict, **more)
         manifest = store.put_bytes(f"manifest of {attempt.id}".encode())
-        revision = VerdictRevision(id=new_id(), attempt_id=attempt.id, revision=1, verdict=verdict, document=told, hash=sha256_of(told), at=now())
-        revision.judge_version, revision.rules_hash, revision.plan_hash = "test", told["rules_hash"], attempt.plan_hash
-        revision.manifest_hash = "sha256:" + manifest.sha256
-        s.add(revision)
+        hashes = {"manifest_hash": "sha256:" + manifest.sha256, "g2_baseline": g2_baseline}
+        revision = judgements.add(s, attempt_id=attempt.id, document=told, actor=SYSTEM, **hashes)
         report = Report(
             id=new_id(), attempt_id=attempt.id, language="zh-CN", revision=0, number=f"ACC-{attempt.gate}", sha256="0" * 64, size=1, at=now()
         )

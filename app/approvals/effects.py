@@ -8,7 +8,8 @@ from app.accounts.actor import Actor
 from app.approvals import repository
 from app.approvals.objects import Item
 from app.attempts import repository as attempts
-from app.attempts.conclude import freeze_baseline
+from app.attempts import revisions as judgements
+from app.attempts.conclude import keep_baseline
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
 from app.plans import repository as plans
@@ -20,7 +21,7 @@ def follow(s: Session, engagement: Engagement, item: Item, actor: Actor) -> None
     agreed = engagement_facts.decisions(repository.approvals_for(s, item.kind, item.id), item.kind, item.id).agreed
     if agreed and item.kind == "plan" and (revision := plans.revision(s, item.id)):
         seal(s, revision, actor)
-    if agreed and item.kind == "conditional" and (attempt := attempts.attempt(s, item.id)):
-        freeze_baseline(s, engagement, attempt, attempts.verdicts_of(s, attempt.id)[-1].document, actor)
-    # A sign-off, a rig cause, a lifted stop and a closing take effect by themselves: the rules read the approvals.
-    engagement_facts.settle(s, engagement, actor)
+    # Consent, a sign-off, a rig cause, a lifted stop and a closing take effect by themselves: the rules read the approvals.
+    facts = engagement_facts.settle(s, engagement, actor)
+    if item.kind == "conditional" and (attempt := attempts.attempt(s, item.id)) and (judged := judgements.newest(s, item.id)):
+        keep_baseline(s, engagement, attempt, judged.document, facts, actor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
@@ -11,9 +11,14 @@ from sqlalchemy.orm import Session
 from app.approvals import repository
 from app.approvals.models import Approval
 from app.attempts import repository as attempts
+from app.attempts import revisions as judgements
 from app.attempts.models import Attempt, VerdictRevision
+from app.attempts.revisions import InForce
 from app.attempts.usecases import cause_hash
 from app.attempts.views import newest_reports
+from app.deviations import repository as deviations
+from app.deviations import views as deviation_views
+from app.deviations.models import Deviation
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
 from app.kit.clock import now
@@ -29,12 +34,15 @@ from gates.pipeline_facts import Decisions, Facts, State
 from gates.text import Text
 from gates.transitions import RunStatus
 
-KINDS = ("plan", "conditional", "sign_off", "rig_cause", "stop_loss", "close")
+KINDS = ("plan", "conditional", "sign_off", "rig_cause", "waiver", "stop_loss", "close")
 
 
 @dataclass(frozen=True)
 class Item:
-    """One object of approval. `refusal` says why nobody can decide on it now; `decided` is what was said about this hash."""
+    """One object of approval. `refusal` says why nobody can decide on it now; `decided` is what was said about this hash.
+
+    `scan_required`: whoever approves brings the scan of the printed, signed and stamped report.
+    """
 
     kind: str
     id: str
@@ -44,6 +52,7 @@ class Item:
     gate: str | None = None
     attempt_id: str | None = None
     refusal: Text | None = None
+    scan_required: bool = False
     decided: Decisions = field(default_factory=Decisions)
     given: list[Approval] = field(default_factory=list)
 
@@ -58,7 +67,9 @@ class _Rows:
     attempts: list[Attempt]
     given: list[Approval]
     verdicts: dict[str, VerdictRevision]
+    judged: dict[str, InForce]
     reports: dict[str, dict[str, Report]]
+    deviations: list[Deviation]
 
 
 def items(s: Session, engagement: Engagement) -> list[Item]:
@@ -67,16 +78,20 @@ def items(s: Session, engagement: Engagement) -> list[Item]:
     revisions = plans.revisions(s, engagement.id)
     given = repository.approvals_of(s, engagement.id)
     ids = [a.id for a in tries]
+    judged = judgements.in_force(s, ids)
     rows = _Rows(
         engagement,
-        engagement_facts.facts_of(engagement, revisions, tries, given),
+        engagement_facts.facts_of(engagement, revisions, tries, given, judged),
         revisions,
         tries,
         given,
         attempts.latest_verdicts(s, ids),
+        judged,
         newest_reports(s, ids),
+        deviations.deviations_of(s, engagement.id),
     )
-    return [*_plans(rows), *(item for a in tries if not a.rehearsal for item in _of_attempt(rows, a)), _close(rows)]
+    of_attempts = (item for a in tries if not a.rehearsal for item in _of_attempt(rows, a))
+    return [*_plans(rows), *of_attempts, *(_waiver(rows, d) for d in rows.deviations if d.kind == "waiver"), _close(rows)]
 
 
 def _plans(rows: _Rows) -> Iterator[Item]:
@@ -121,7 +136,8 @@ def _sign_off(rows: _Rows, a: Attempt, verdict: VerdictRevision) -> Item:
         refusal = pair(N_("The report was printed before the newest judgement; it is printed again before anybody signs."))
     title = pair(N_("Report: {gate}, attempt {number}"), gate=a.gate, number=a.number)
     reason = pair(N_("The report is printed, signed and stamped; the scan is uploaded and linked by its hash."))
-    return _item(rows, "sign_off", a.id, verdict.manifest_hash, title, reason, a, refusal)
+    item = _item(rows, "sign_off", a.id, verdict.manifest_hash, title, reason, a, refusal)
+    return replace(item, scan_required=rows.facts.policy.sign_off[a.gate] == "required")
 
 
 def _stop_loss(rows: _Rows, a: Attempt, verdict: VerdictRevision) -> Item:
@@ -133,6 +149,21 @@ def _stop_loss(rows: _Rows, a: Attempt, verdict: VerdictRevision) -> Item:
     if until and now() > until:
         refusal = pair(N_("The days of objection ended at {until}; the stop is final."), until=f"{until:%Y-%m-%d %H:%M} UTC")
     return _item(rows, "stop_loss", a.id, verdict.hash, title, reason, a, refusal)
+
+
+def _waiver(rows: _Rows, d: Deviation) -> Item:
+    """Return a waiver: both parties accept a thing as it is. No verdict and no gate changes by it."""
+    label, gate = deviation_views.label(d), d.gate
+    title = pair(N_("Waiver {label}, {gate}"), label=label, gate=gate)
+    reason = pair(
+        N_("{what} Reason: {reason} Owner: {owner}, due {due}. A waiver changes no verdict and counts as a pass nowhere."),
+        what=d.what,
+        reason=d.reason,
+        owner=d.owner,
+        due=d.due.isoformat(),
+    )
+    refusal = pair(N_("{label} was closed already, by {name}."), label=label, name=d.closed_by) if d.closed_at else None
+    return replace(_item(rows, "waiver", d.id, deviation_views.digest(d), title, reason, refusal=refusal), gate=gate)
 
 
 def _close(rows: _Rows) -> Item:
@@ -160,7 +191,9 @@ def _item(
     rows: _Rows, kind: str, object_id: str, digest: str, title: Text, reason: Text, a: Attempt | None = None, refusal: Text | None = None
 ) -> Item:
     given = [g for g in rows.given if (g.object_kind, g.object_id) == (kind, object_id)]
-    decided = engagement_facts.decisions([g for g in given if g.object_hash == digest], kind, object_id)
-    if engagement_facts.decisions(given, kind, object_id).agreed:
+    standing = rows.judged.get(object_id, InForce())
+    hashes = {"conditional": standing.verdict_hashes, "stop_loss": standing.verdict_hashes, "sign_off": standing.manifest_hashes}.get(kind)
+    decided = engagement_facts.decisions(given, kind, object_id, hashes or {digest})
+    if engagement_facts.decisions(given, kind, object_id, hashes).agreed:
         refusal = refusal or pair(N_("Both parties have agreed already."))
     return Item(kind, object_id, digest, title, reason, a.gate if a else None, a.id if a else None, refusal, decided, given)

@@ -1,4 +1,8 @@
-"""What follows from a verdict, in the transaction that stores it: a verdict without its consequence cannot exist."""
+"""What follows from a judgement, in the transaction that stores it: a verdict without its consequence cannot exist.
+
+The newest judgement holds. When it differs from the one before, everything that followed from that one is worked out anew from what
+holds now: where the gates and the engagement stand, the frozen baseline of G2, and whether an attempt that is going on may go on.
+"""
 
 from __future__ import annotations
 
@@ -13,45 +17,70 @@ from app.audit.chain import record
 from app.engagements import facts as engagement_facts
 from app.engagements import repository as engagements
 from app.engagements.models import Engagement
+from app.kit.clock import now
+from app.kit.db import database_now
 from app.kit.errors import NotFound, Refused
 from app.kit.i18n import N_
 from gates.model import Verdict
+from gates.pipeline_facts import Facts, State
 
 
 def conclude(s: Session, attempt: Attempt | str, document: dict[str, Any], actor: Actor = SYSTEM) -> None:
-    """Put the verdict on the attempt, freeze the baseline of a passed G2, and let the plan's consequence follow.
+    """Put the newest judgement's verdict on the attempt, and let what follows from it follow, by the plan.
 
-    Judging the same again changes nothing; a different verdict is refused here, since re-judging only adds a revision.
+    A first judgement and any later one alike: there is one way to a verdict. Judging the same again changes nothing.
     """
     row = repository.attempt(s, attempt) if isinstance(attempt, str) else attempt
     if row is None:
         raise NotFound("no_such_attempt", N_("There is no attempt {id}."), id=str(attempt))
     if row.rehearsal:
         raise Refused("rehearsal", N_("A rehearsal is never judged."))
-    verdict = Verdict(document["verdict"])
-    if row.verdict not in (None, verdict):
-        raise Refused(
-            "verdict_stands", N_("The attempt was concluded as {stands}; a new judgement adds a revision and replaces nothing."), stands=row.verdict
-        )
-    if row.verdict is None:
-        row.verdict, row.because = str(verdict), [str(reason) for reason in document.get("because") or []]
+    verdict, because = str(Verdict(document["verdict"])), [str(reason) for reason in document.get("because") or []]
+    if (row.verdict, row.because) != (verdict, because):
+        before, row.verdict, row.because = row.verdict, verdict, because
         s.flush()
-        data = {"gate": row.gate, "number": row.number, "verdict": str(verdict), "because": row.because, "plan_hash": row.plan_hash}
+        data = {"gate": row.gate, "number": row.number, "verdict": verdict, "because": because, "plan_hash": row.plan_hash, "before": before}
         record(s, actor=actor, action="attempt.verdict", object_kind="attempt", object_id=row.id, data=data)
     engagement = engagements.engagement(s, row.engagement_id)
     if engagement is None:
         raise NotFound("no_such_engagement", N_("There is no engagement {id}."), id=row.engagement_id)
     facts = engagement_facts.settle(s, engagement, actor)
-    if any(a.id == row.id and a.passed for a in facts.attempts):
-        freeze_baseline(s, engagement, row, document, actor)
+    keep_baseline(s, engagement, row, document, facts, actor)
+    _halt(s, engagement, facts, actor)
 
 
-def freeze_baseline(s: Session, engagement: Engagement, attempt: Attempt, document: dict[str, Any], actor: Actor) -> None:
-    """Keep the baseline of a G2 that passed: G3's own interleaved baseline must agree with it. Other gates freeze nothing."""
-    baseline = (document.get("facts") or {}).get("baseline")
-    if attempt.gate != "G2" or not baseline or engagement.g2_baseline:
+def keep_baseline(s: Session, engagement: Engagement, attempt: Attempt, document: dict[str, Any], facts: Facts, actor: Actor) -> None:
+    """Freeze the baseline of a G2 that passed, and withdraw it when that G2 passes no more; other gates freeze nothing.
+
+    G3's own interleaved baseline must agree with the frozen one, so a judgement of G3 that rests on another is out of date
+    (gates.pipeline_facts.AttemptFacts.outdated).
+    """
+    frozen = engagement.g2_baseline
+    if attempt.gate != "G2" or (frozen is not None and frozen.get("attempt") != attempt.id):
         return
-    engagement.g2_baseline = {**baseline, "attempt": attempt.id}
+    passed = any(a.id == attempt.id and a.passed for a in facts.attempts)
+    told = (document.get("facts") or {}).get("baseline") if passed else None
+    fresh = {**told, "attempt": attempt.id} if told else None
+    if fresh == frozen:
+        return
+    engagement.g2_baseline = fresh
     s.flush()
-    data = {"attempt": attempt.id, "hash": baseline.get("hash", "")}
-    record(s, actor=actor, action="engagement.freeze_baseline", object_kind="engagement", object_id=engagement.id, data=data)
+    action = "engagement.freeze_baseline" if fresh else "engagement.withdraw_baseline"
+    data = {"attempt": attempt.id, "hash": (fresh or frozen or {}).get("hash", ""), "before": (frozen or {}).get("hash", "")}
+    record(s, actor=actor, action=action, object_kind="engagement", object_id=engagement.id, data=data)
+    engagement_facts.settle(s, engagement, actor)
+
+
+def _halt(s: Session, engagement: Engagement, facts: Facts, actor: Actor) -> None:
+    """Cancel an attempt that goes on elsewhere when a fail stops the engagement: a stop holds at once."""
+    running, stop = facts.active(), facts.stopped_by()
+    if engagement.state != State.STOPPED or running is None or stop is None or running.id == stop.id:
+        return
+    row = repository.attempt(s, running.id)
+    if row is None or row.cancel_requested_at is not None:
+        return
+    row.cancel_requested_at, row.next_due_at = now(), database_now(s)
+    row.cancel_reason = " / ".join((engagement.state_reason or {}).values())
+    s.flush()
+    data = {"reason": row.cancel_reason, "stopped_by": stop.id}
+    record(s, actor=actor, action="attempt.request_cancel", object_kind="attempt", object_id=row.id, data=data)

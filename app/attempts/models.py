@@ -126,7 +126,7 @@ class Sample(Base):
 
 
 class VerdictRevision(Base):
-    """One judgement of an attempt. Judging again adds a revision; it never replaces one."""
+    """One judgement of an attempt. Judging again adds a revision; it never replaces one (app/attempts/revisions.py)."""
 
     __tablename__ = "verdict_revision"
     __table_args__ = (UniqueConstraint("attempt_id", "revision"),)
@@ -140,4 +140,8 @@ class VerdictRevision(Base):
     rules_hash: Mapped[str] = mapped_column(String(80))
     plan_hash: Mapped[str] = mapped_column(String(80))
     manifest_hash: Mapped[str] = mapped_column(String(80))
+    substance: Mapped[str] = mapped_column(String(80), default="")  # what people agree to: verdict, reasons, verdict of every check
+    g2_baseline: Mapped[str | None] = mapped_column(String(80))  # hash of the baseline that a judgement of G3 rests on, "" for none
+    judged_by: Mapped[str] = mapped_column(String(120), default="")
+    why: Mapped[str] = mapped_column(Text, default="")  # what it was judged again for
     at: Mapped[datetime] = mapped_column(UtcDateTime)

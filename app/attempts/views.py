@@ -13,6 +13,7 @@ from app.accounts.roles import Permission
 from app.attempts import access, repository
 from app.attempts.forms import fields_of
 from app.attempts.models import Attempt, Sample, Step, StepEvent, VerdictRevision
+from app.attempts.revisions import changes
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
 from app.kit.clock import stamp
@@ -172,14 +173,8 @@ def _may(attempt: Attempt, facts: Facts, steps: list[Step], actor: Actor) -> dic
 def _revisions(verdicts: list[VerdictRevision]) -> list[dict[str, Any]]:
     """Return every judgement with the checks that it changed against the one before."""
     shown: list[dict[str, Any]] = []
-    before: dict[str, Any] = {}
+    before: dict[str, Any] | None = None
     for row in verdicts:
-        checks = {check["id"]: check["verdict"] for check in row.document.get("checks") or []}
-        changed = [
-            {"check": key, "from": before.get(key), "to": checks.get(key)}
-            for key in sorted({*before, *checks} if shown else ())
-            if before.get(key) != checks.get(key)
-        ]
         shown.append(
             {
                 "revision": row.revision,
@@ -189,11 +184,13 @@ def _revisions(verdicts: list[VerdictRevision]) -> list[dict[str, Any]]:
                 "rules_hash": row.rules_hash,
                 "plan_hash": row.plan_hash,
                 "manifest_hash": row.manifest_hash,
+                "by": row.judged_by,
+                "why": row.why,
                 "at": stamp(row.at),
-                "changed": changed,
+                "changed": changes(before, row.document) if before is not None else [],
             }
         )
-        before = checks
+        before = row.document
     return shown
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from sqlalchemy.orm import Session
 
@@ -10,7 +10,9 @@ from app.accounts.actor import Actor
 from app.approvals import repository as approvals
 from app.approvals.models import Approval
 from app.attempts import repository as attempts
+from app.attempts import revisions as judgements
 from app.attempts.models import Attempt
+from app.attempts.revisions import InForce
 from app.audit.chain import record
 from app.engagements.models import Engagement
 from app.plans import repository as plans
@@ -26,16 +28,26 @@ def gather(s: Session, engagement: Engagement) -> Facts:
     """Return the facts of an engagement as they stand in this transaction."""
     revisions = plans.revisions(s, engagement.id)
     tries = attempts.attempts_of(s, engagement.id)
-    return facts_of(engagement, revisions, tries, approvals.approvals_of(s, engagement.id))
+    judged = judgements.in_force(s, [a.id for a in tries])
+    return facts_of(engagement, revisions, tries, approvals.approvals_of(s, engagement.id), judged)
 
 
-def facts_of(engagement: Engagement, revisions: Sequence[PlanRevision], tries: Sequence[Attempt], given: Sequence[Approval]) -> Facts:
-    """Return the facts that rows say."""
+def facts_of(
+    engagement: Engagement,
+    revisions: Sequence[PlanRevision],
+    tries: Sequence[Attempt],
+    given: Sequence[Approval],
+    judged: Mapping[str, InForce],
+) -> Facts:
+    """Return the facts that rows say. A decision about a verdict counts only while that verdict stands (`judged`)."""
     by_id = {revision.id: revision for revision in revisions}
     sealed = [revision for revision in revisions if revision.sealed_at]
     rules = plan_of(sealed[-1] if sealed else revisions[-1])
 
+    frozen = str((engagement.g2_baseline or {}).get("hash") or "")
+
     def attempt_facts(a: Attempt) -> AttemptFacts:
+        standing = judged.get(a.id, InForce())
         return AttemptFacts(
             id=a.id,
             gate=a.gate,
@@ -46,9 +58,10 @@ def facts_of(engagement: Engagement, revisions: Sequence[PlanRevision], tries: S
             verdict=Verdict(a.verdict) if a.verdict else None,
             on_fail=plan_of(by_id[a.plan_id]).policy.on_fail[a.gate],
             rig_cause=decisions(given, "rig_cause", a.id),
-            consent=decisions(given, "conditional", a.id),
-            sign_off=decisions(given, "sign_off", a.id),
-            lift=decisions(given, "stop_loss", a.id),
+            outdated=a.gate == "G3" and a.verdict is not None and standing.g2_baseline not in (None, frozen),
+            consent=decisions(given, "conditional", a.id, standing.verdict_hashes),
+            sign_off=decisions(given, "sign_off", a.id, standing.manifest_hashes),
+            lift=decisions(given, "stop_loss", a.id, standing.verdict_hashes),
         )
 
     return Facts(
@@ -60,20 +73,24 @@ def facts_of(engagement: Engagement, revisions: Sequence[PlanRevision], tries: S
     )
 
 
-def decisions(given: Sequence[Approval], kind: str, object_id: str) -> Decisions:
+def decisions(given: Sequence[Approval], kind: str, object_id: str, standing: Set[str] | None = None) -> Decisions:
     """Return what the parties said about an object.
 
     Both must have said it about the same hash: of a plan, verdict or report that was made anew, older words do not count
-    together with newer ones. What was once agreed stays agreed.
+    together with newer ones. `standing` are the hashes that name what holds now, all of them the same in substance: words about any
+    other count no more. Without it, what was once agreed stays agreed.
     """
     by_hash: dict[str, Decisions] = {}
     for a in given:
         if (a.object_kind, a.object_id) != (kind, object_id):
             continue
-        seen = by_hash.pop(a.object_hash, Decisions())
+        if standing is not None and a.object_hash not in standing:
+            continue
+        key = a.object_hash if standing is None else ""
+        seen = by_hash.pop(key, Decisions())
         approved = seen.approved | ({a.party} if a.decision == "approve" else set())
         rejected = seen.rejected | ({a.party} if a.decision == "reject" else set())
-        by_hash[a.object_hash] = Decisions(approved, rejected)
+        by_hash[key] = Decisions(approved, rejected)
     agreed = next((d for d in by_hash.values() if d.agreed), None)
     return agreed or (list(by_hash.values())[-1] if by_hash else Decisions())
 

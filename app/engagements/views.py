@@ -13,6 +13,7 @@ from app.accounts.roles import Permission
 from app.approvals import repository as approvals
 from app.approvals.models import Approval
 from app.attempts import repository as attempts
+from app.attempts import revisions as judgements
 from app.attempts.models import Attempt
 from app.attempts.views import gate_title, newest_reports
 from app.engagements import access, repository
@@ -36,6 +37,7 @@ NEEDS = {
     "close": Permission.APPROVE,
     "start": Permission.START_ATTEMPT,
     "retry": Permission.RETRY_ATTEMPT,
+    "judge": Permission.JUDGE,
     "form": Permission.SUBMIT_FORM,
     "follow": Permission.VIEW,
 }
@@ -43,6 +45,7 @@ NOT_YOURS = {
     Permission.APPROVE: Text("An approver of each party decides this at the web page.", "由双方各一名确认人在网页上决定。"),
     Permission.START_ATTEMPT: Text("An engineer starts it.", "由工程师启动。"),
     Permission.RETRY_ATTEMPT: Text("An engineer retries it.", "由工程师重试。"),
+    Permission.JUDGE: Text("An engineer has it judged again.", "由工程师发起重新判定。"),
     Permission.SUBMIT_FORM: Text("An engineer fills in the form.", "由工程师填写表单。"),
     Permission.VIEW: Text("You may not see this.", "您无权查看。"),
 }
@@ -81,6 +84,7 @@ def overview(s: Session, *, engagement_id: str, actor: Actor) -> dict[str, Any]:
         "calendar": calendar(plan),
         "attempts": [_attempt(a, reports) for a in tries],
         "approvals": [_approval(a) for a in given],
+        "deviations": _deviations(s, engagement, given),
     }
 
 
@@ -102,7 +106,7 @@ def _item(s: Session, engagement: Engagement, actor: Actor) -> tuple[dict[str, A
     revisions = plans.revisions(s, engagement.id)
     tries = attempts.attempts_of(s, engagement.id)
     given = approvals.approvals_of(s, engagement.id)
-    facts = facts_of(engagement, revisions, tries, given)
+    facts = facts_of(engagement, revisions, tries, given, judgements.in_force(s, [a.id for a in tries]))
     plan = plan_of(revisions[-1])
     # Asked of the rules, not of the stored column: an attempt that was canceled a moment ago may have been the last one.
     state, why = engagement_state(facts)
@@ -190,6 +194,12 @@ def _attempt(a: Attempt, reports: dict[str, Any]) -> dict[str, Any]:
         "finished_at": stamp(a.finished_at),
         "report_ids": {language: by_language[language].id if language in by_language else None for language in ("zh-CN", "en")},
     }
+
+
+def _deviations(s: Session, engagement: Engagement, given: list[Approval]) -> list[dict[str, Any]]:
+    from app.deviations.views import views_of  # as below
+
+    return views_of(s, engagement.id, given)
 
 
 def _approval(given: Approval) -> dict[str, Any]:

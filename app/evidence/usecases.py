@@ -13,6 +13,7 @@ from app.accounts.actor import SYSTEM, Actor, require
 from app.accounts.roles import Permission
 from app.approvals.repository import approvals_of
 from app.attempts import repository as attempts
+from app.attempts import revisions as judgements
 from app.attempts.access import figures_sealed, find_attempt
 from app.attempts.models import Attempt, VerdictRevision
 from app.audit.chain import record
@@ -97,7 +98,7 @@ def manifest(s: Session, attempt_id: str) -> dict[str, Any]:
     return _make_manifest(s, attempt_id)
 
 
-def judge_attempt(s: Session, *, attempt_id: str, actor: Actor) -> VerdictRevision:
+def judge_attempt(s: Session, *, attempt_id: str, actor: Actor, why: str = "") -> VerdictRevision:
     """Judge an attempt from plan and evidence alone, and keep the judgement as a new revision; none is ever replaced.
 
     The manifest goes into the store under its own hash, so that the bundle of this judgement can be made again at any time.
@@ -112,7 +113,8 @@ def judge_attempt(s: Session, *, attempt_id: str, actor: Actor) -> VerdictRevisi
         raise Refused("rehearsal", N_("A rehearsal is never judged."))
     if actor.via != "engine" and (not RunStatus(attempt.status).ended or figures_sealed(attempt)):
         raise Refused("not_ended", N_("The attempt is still going on; it is judged by its own step, and may be judged again when it has ended."))
-    known = store.put_bytes(canonical_bytes(inputs(s, attempt_id)))
+    told = inputs(s, attempt_id)
+    known = store.put_bytes(canonical_bytes(told))
     _enter(s, attempt, None, INPUTS, known, actor, tool="quadgate")
     made = _make_manifest(s, attempt_id)
     kept = store.put_bytes(canonical_bytes(made))
@@ -123,22 +125,11 @@ def judge_attempt(s: Session, *, attempt_id: str, actor: Actor) -> VerdictRevisi
     except Unreadable as error:
         raise QuadgateError("evidence_unreadable", error.text) from error
     document = json.loads(canonical_bytes(document))
-    revision = VerdictRevision(
-        id=new_id(),
-        attempt_id=attempt_id,
-        revision=len(attempts.verdicts_of(s, attempt_id)) + 1,
-        verdict=document["verdict"],
-        document=document,
-        hash=sha256_of(document),
-        judge_version=document["judge_version"],
-        rules_hash=document["rules_hash"],
-        plan_hash=document["plan_hash"],
-        manifest_hash="sha256:" + kept.sha256,
-        at=now(),
+    baseline = str((told["g2_baseline"] or {}).get("hash") or "")
+    revision = judgements.add(
+        s, attempt_id=attempt_id, document=document, manifest_hash="sha256:" + kept.sha256, actor=actor, why=why, g2_baseline=baseline
     )
-    s.add(revision)
-    s.flush()
-    data = {"revision": revision.revision, "verdict": revision.verdict, "hash": revision.hash, "manifest_hash": revision.manifest_hash}
+    data = {"revision": revision.revision, "why": why, "verdict": revision.verdict, "hash": revision.hash, "manifest_hash": revision.manifest_hash}
     record(s, actor=actor, action="attempt.judge", object_kind="attempt", object_id=attempt_id, data={**data, "plan_hash": revision.plan_hash})
     return revision
 

@@ -121,17 +121,6 @@ def test_a_rehearsal_that_is_concluded_anyway_is_refused(cast: Cast) -> None:
             finish(s, practice, "fail")
 
 
-def test_a_conclusion_is_drawn_once_and_a_different_one_is_refused(cast: Cast) -> None:
-    from app.attempts.conclude import conclude
-
-    with write_session() as s:
-        attempt = run(s, cast, engage(s, cast), "G1", "fail")
-        conclude(s, attempt.id, {"verdict": "fail"})
-        with pytest.raises(Refused, match="replaces nothing"):
-            conclude(s, attempt, {"verdict": "pass"})
-        assert attempt.verdict == "fail"
-
-
 def test_only_engineers_start_cancel_and_retry(cast: Cast) -> None:
     with write_session() as s:
         attempt = _start(s, cast)
