@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
+from functools import cached_property, lru_cache
 
 from gates.model import Because, Interval, Verdict
 from gates.plan_model import Decision
@@ -31,20 +32,31 @@ class Effect:
         if not self.pairs or any(base <= 0 or new <= 0 for base, new in self.pairs):
             raise ValueError("an effect needs pairs of positive measurements")
 
+    @cached_property
+    def _product(self) -> tuple[int, int]:
+        """Return the product of new/base over all pairs as numerator and denominator, not reduced: comparing needs no common divisor."""
+        up = math.prod(new.numerator * base.denominator for base, new in self.pairs)
+        return up, math.prod(new.denominator * base.numerator for base, new in self.pairs)
+
     @property
     def ratio(self) -> Fraction:
         """Return the product of new/base over all pairs."""
-        return math.prod((new / base for base, new in self.pairs), start=Fraction(1))
+        return Fraction(*self._product)
+
+    def _against(self, limit: Decimal) -> int:
+        """Return -1, 0 or 1: whether the mean effect is less than the limit, equal to it, or greater, exactly."""
+        (up, down), (p, q), n = self._product, (1 - limit if self.drop else 1 + limit).as_integer_ratio(), len(self.pairs)
+        measured, bound = up * q**n, p**n * down
+        side = (measured > bound) - (measured < bound)
+        return -side if self.drop else side
 
     def reaches(self, limit: Decimal) -> bool:
         """Return whether the mean effect is at least the limit, exactly."""
-        bound = Fraction(1 - limit if self.drop else 1 + limit) ** len(self.pairs)
-        return self.ratio <= bound if self.drop else self.ratio >= bound
+        return self._against(limit) >= 0
 
     def exceeds(self, limit: Decimal) -> bool:
         """Return whether the mean effect is greater than the limit, exactly."""
-        bound = Fraction(1 - limit if self.drop else 1 + limit) ** len(self.pairs)
-        return self.ratio < bound if self.drop else self.ratio > bound
+        return self._against(limit) > 0
 
     def to_fifty_digits(self) -> Decimal:
         """Return the effect to 50 significant digits."""
@@ -99,9 +111,12 @@ def interval(effect: Effect, decision: Decision) -> Interval:
     if n < PAIRS_FOR_AN_INTERVAL:
         note = Text("{n} run pairs are too few for an interval; it takes {least}.", "{n} 个轮次对不足以给出区间；至少需要 {least} 个。")
         return Interval(confidence=decision.confidence, n=n, note=note.fill(n=n, least=PAIRS_FOR_AN_INTERVAL))
-    _, error = effect.spread()
-    low, high = effect.between(_student_t(float(decision.confidence), n - 1) * error)
+    low, high = _bounds(effect, decision)
     return Interval(low=low, high=high, confidence=decision.confidence, n=n)
+
+
+def _bounds(effect: Effect, decision: Decision) -> tuple[Decimal, Decimal]:
+    return effect.between(_student_t(float(decision.confidence), len(effect.pairs) - 1) * effect.spread()[1])
 
 
 @dataclass(frozen=True)
@@ -116,20 +131,24 @@ class Outcome:
 
 def compare(effect: Effect, limit: Decimal, decision: Decision, *others: Decimal) -> Outcome:
     """Hold an effect against a lower limit by the plan's rule and comparison. `others` are limits that the printed value must respect too."""
-    shown = interval(effect, decision)
-    value, met = measured(effect, decision, limit, *others), at_least(effect, limit, decision)
+    verdict, because = decide(effect, limit, decision)
+    return Outcome(verdict, measured(effect, decision, limit, *others), interval(effect, decision), because)
+
+
+def decide(effect: Effect, limit: Decimal, decision: Decision) -> tuple[Verdict, Because | None]:
+    """Return what the plan's rule makes of an effect and a lower limit, and why where it is conditional: the decision without its words."""
+    met = at_least(effect, limit, decision)
     if decision.rule == "simple":
-        return Outcome(Verdict.PASS if met else Verdict.FAIL, value, shown)
+        return Verdict.PASS if met else Verdict.FAIL, None
     if len(effect.pairs) < PAIRS_FOR_AN_INTERVAL:
-        return Outcome(Verdict.INCONCLUSIVE, value, shown)
+        return Verdict.INCONCLUSIVE, None
     if decision.rule == "guarded":
         low, high = effect.between(float(decision.guard_r) * _EXPANSION * effect.spread()[1])
     else:
-        low, high = shown.low, shown.high  # type: ignore[assignment]
-    if met:
-        clear = low >= limit
-        return Outcome(Verdict.PASS if clear else Verdict.CONDITIONAL, value, shown, None if clear else Because.GUARD)
-    return Outcome(Verdict.INCONCLUSIVE if high >= limit else Verdict.FAIL, value, shown)
+        low, high = _bounds(effect, decision)
+    if not met:
+        return Verdict.INCONCLUSIVE if high >= limit else Verdict.FAIL, None
+    return (Verdict.PASS, None) if low >= limit else (Verdict.CONDITIONAL, Because.GUARD)
 
 
 def measured(effect: Effect, decision: Decision, *limits: Decimal) -> Decimal:
@@ -183,6 +202,7 @@ def _sides(effect: Effect, limits: Sequence[Decimal], decision: Decision) -> tup
     return (at_least(effect, limits[0], decision), *(above(effect, limit, decision) for limit in limits[1:]))
 
 
+@lru_cache(maxsize=64)
 def _student_t(confidence: float, degrees: int) -> float:
     from scipy.special import stdtrit  # costs a quarter of a second to import; most verdicts need no interval
 
