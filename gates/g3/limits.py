@@ -7,11 +7,12 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from gates.model import Because, CheckResult, ClaimStatus, Limit, Severity, Verdict
+from gates.g3.deciding import AUDITS, Above, Decided, of_drop, of_gain
+from gates.model import Because, CheckResult, ClaimResult, ClaimStatus, Limit, Severity, Verdict
 from gates.plan import Plan
 from gates.rules.across import tier_pairs
 from gates.rules.claim import Findings
-from gates.rules.decision import Effect, Outcome, above, compare, flips
+from gates.rules.decision import Effect, Outcome, compare
 from gates.rules.estimates import TierStats, ms, percent, to_decimal
 from gates.rules.standing import Standing, refused
 from gates.text import Text
@@ -54,8 +55,8 @@ def ttft_drop(plan: Plan, data: Findings, standing: Standing, tier: int) -> Chec
     if outcome.verdict is Verdict.FAIL:
         over = Text(" It takes {d} ms less to meet the limit.", "还需再降低 {d} ms 才达标。").fill(d=ms(Fraction(new - most)))
         reason = _join(reason, over)
-    outcome = _fragile(outcome, effect, [a.ttft_p50 for a, _ in found], (limit.limit,), plan)
-    return _answer(blank, outcome, reason, outcome.value - limit.limit)
+    decided = of_drop(plan, effect, [a.ttft_p50 for a, _ in found])
+    return _answer(blank, outcome, decided, reason, outcome.value - limit.limit)
 
 
 def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -> CheckResult:
@@ -91,54 +92,42 @@ def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -
         l=percent(band.low),
         h=percent(band.high),
     )
-    if above(effect, band.high, plan.decision):
-        outcome, more = _above_band(outcome, plan, standing)
-        return _answer(blank, outcome, _join(reason, more), band.high - outcome.value)
+    audits = [standing.get(*name) for name in AUDITS]
+    decided = of_gain(plan, effect, [a.output_per_s for a, _ in found], [c.status if c else None for c in audits])
     refusal = standing.performance()
-    if refusal:
+    if refusal and (decided.above is None or band.above != "audit"):
         return refused(blank, refusal)
+    if decided.above is not None:
+        return _answer(blank, outcome, decided, _join(reason, _above_band(decided.above, audits)), band.high - outcome.value)
     if outcome.verdict is Verdict.FAIL:
         least = Text(" It takes {x} tok/s to reach the band.", "需达到 {x} tok/s 才进入区间。").fill(x=to_decimal(Fraction((1 + band.low) * base), 1))
         reason = _join(reason, least)
-    outcome = _fragile(outcome, effect, [a.output_per_s for a, _ in found], (band.low, band.high), plan)
-    return _answer(blank, outcome, reason, min(outcome.value - band.low, band.high - outcome.value))
+    return _answer(blank, outcome, decided, reason, min(outcome.value - band.low, band.high - outcome.value))
 
 
-def _above_band(outcome: Outcome, plan: Plan, standing: Standing) -> tuple[Outcome, Text]:
-    """Return what an estimate above the band is worth. `audit` makes replay, placebo and G2 agreement required evidence."""
-    rule = plan.g3.throughput_gain_band.above
-    refusal = standing.performance()
-    if refusal and rule != "audit":
-        return replace(outcome, verdict=refusal.verdict, because=None), refusal.reason
-    if rule == "accept":
-        return replace(outcome, verdict=Verdict.PASS, because=None), Text(" Above the band, which the plan accepts.", "高于区间，计划约定接受。")
-    if rule == "fail":
-        return replace(outcome, verdict=Verdict.FAIL, because=None), Text(
-            " Above the band, which the plan does not accept.", "高于区间，计划约定不接受。"
-        )
-    audits = [standing.get(*name) for name in (("replay", "candidate"), ("placebo", "placebo"), ("g2_agreement", "baseline"))]
-    breached = [c for c in audits if c is not None and c.status is ClaimStatus.BREACHED]
-    if breached:
-        text = Text(" Above the band, and the audit found: {c}", "高于区间，且审查发现：{c}").fill(c=breached[0].reason)
-        return replace(outcome, verdict=Verdict.INVALID, because=None), text
-    if any(c is None or c.status is not ClaimStatus.HOLDS for c in audits):
-        text = Text(
-            " Above the band: replay, placebo and agreement with G2 are needed as evidence, and one of them is missing.",
-            "高于区间：须有重放、安慰剂和与 G2 一致的证据，其中有缺失。",
-        )
-        return replace(outcome, verdict=Verdict.INCONCLUSIVE, because=None), text
-    low = outcome.interval.low
-    if low is not None and low <= plan.g3.throughput_gain_band.high:
-        text = Text(
-            " Above the band, but its interval reaches into it, and replay, placebo and G2 agree.",
-            "高于区间，但其置信区间与之相交，且重放、安慰剂、G2 均一致。",
-        )
-        return replace(outcome, verdict=Verdict.PASS, because=None), text
-    text = Text(
+_ABOVE = {
+    Above.ACCEPTED: Text(" Above the band, which the plan accepts.", "高于区间，计划约定接受。"),
+    Above.REFUSED: Text(" Above the band, which the plan does not accept.", "高于区间，计划约定不接受。"),
+    Above.BREACHED: Text(" Above the band, and the audit found: {c}", "高于区间，且审查发现：{c}"),
+    Above.MISSING: Text(
+        " Above the band: replay, placebo and agreement with G2 are needed as evidence, and one of them is missing.",
+        "高于区间：须有重放、安慰剂和与 G2 一致的证据，其中有缺失。",
+    ),
+    Above.REACHES: Text(
+        " Above the band, but its interval reaches into it, and replay, placebo and G2 agree.",
+        "高于区间，但其置信区间与之相交，且重放、安慰剂、G2 均一致。",
+    ),
+    Above.CLEAN: Text(
         " Above the band; replay, placebo and agreement with G2 are clean: conditional on both parties' approval.",
         "高于区间；重放、安慰剂及与 G2 的一致性均无异常：有条件通过，须经双方确认。",
-    )
-    return replace(outcome, verdict=Verdict.CONDITIONAL, because=Because.ABOVE_BAND), text
+    ),
+}
+
+
+def _above_band(found: Above, audits: Sequence[ClaimResult | None]) -> Text:
+    """Return what is said of an estimate above the band (DESIGN 4.7)."""
+    breach = next((c.reason for c in audits if c is not None and c.status is ClaimStatus.BREACHED), Text("", ""))
+    return _ABOVE[found].fill(c=breach)
 
 
 def _measured(data: Findings, standing: Standing, tier: int, *, but: str = "") -> tuple[tuple[TierStats, TierStats], ...] | CheckResult:
@@ -160,21 +149,15 @@ def _measured(data: Findings, standing: Standing, tier: int, *, but: str = "") -
     return found
 
 
-def _fragile(outcome: Outcome, effect: Effect, baselines: Sequence[Fraction], limits: Sequence[Decimal], plan: Plan) -> Outcome:
-    if outcome.verdict is Verdict.PASS and len(baselines) > 1 and flips(effect, baselines, limits, plan.decision):
-        return replace(outcome, verdict=Verdict.CONDITIONAL, because=Because.FRAGILE)
-    return outcome
-
-
-def _answer(blank: CheckResult, outcome: Outcome, reason: Text, margin: Decimal) -> CheckResult:
-    if outcome.because is Because.FRAGILE:
+def _answer(blank: CheckResult, outcome: Outcome, decided: Decided, reason: Text, margin: Decimal) -> CheckResult:
+    if decided.because is Because.FRAGILE:
         reason = _join(reason, _FRAGILE)
-    elif outcome.because is Because.GUARD:
+    elif decided.because is Because.GUARD:
         reason = _join(reason, _GUARD)
-    elif outcome.verdict is Verdict.INCONCLUSIVE and outcome.interval.low is not None:
+    elif decided.above is None and decided.verdict is Verdict.INCONCLUSIVE and outcome.interval.low is not None:
         reason = _join(reason, _MORE)
     return replace(
-        blank, verdict=outcome.verdict, because=outcome.because, reason=reason, value=outcome.value, interval=outcome.interval, margin=margin
+        blank, verdict=decided.verdict, because=decided.because, reason=reason, value=outcome.value, interval=outcome.interval, margin=margin
     )
 
 
