@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
 from gates.readers.strict import exact
+from gates.rules.agreement import agree, difference, from_frozen, near, replayed
 from gates.rules.claim import Finding, Findings, Run, fold, holds
 from gates.rules.decision import Effect
 from gates.rules.estimates import TierStats, percent, to_decimal
@@ -26,11 +28,11 @@ def tier_pairs(data: Findings, tier: int) -> tuple[tuple[TierStats, TierStats], 
     """Return the statistics of all run pairs at a tier, or None when any is missing."""
     found = [(a.stats.get(tier), b.stats.get(tier)) for a, b in pairs(data)]
     whole = tuple((a, b) for a, b in found if a is not None and b is not None)
-    return whole if whole and len(whole) == len(found) == data.plan.decision.pairs else None
+    return whole if whole and len(whole) == len(found) == data.pairs else None
 
 
 def baselines_agree(data: Findings) -> ClaimResult:
-    """Return the spread of the baseline runs at each tier: largest over smallest, less one, of TTFT p50 and of throughput."""
+    """Return by how much two baseline runs typically differ at each tier, in TTFT p50 and in throughput (gates/rules/agreement.py)."""
     limit = data.plan.g3.agreement_max
 
     def findings() -> Iterator[Finding]:
@@ -45,10 +47,14 @@ def baselines_agree(data: Findings) -> ClaimResult:
                 ("TTFT p50", "TTFT p50", [s.ttft_p50 for s in known]),
                 ("throughput", "吞吐", [s.output_per_s for s in known]),
             ):
-                spread = to_decimal(max(values) / min(values) - 1, 12)
+                spread = difference(values)
                 reason = Text("c{t}: the baseline runs differ in {n} by {v} (at most {l}).", "c{t}：各基线轮次的{n}相差 {v}（上限 {l}）。")
+                if len(values) > 2:
+                    reason = Text(
+                        "c{t}: two baseline runs typically differ in {n} by {v} (at most {l}).", "c{t}：任两轮基线的{n}通常相差 {v}（上限 {l}）。"
+                    )
                 reason = reason.fill(t=tier, n=Text(name, name_zh), v=percent(spread, limit), l=percent(limit))
-                yield Finding(holds(max(values) <= (1 + Fraction(limit)) * min(values)), reason, spread, None, tier, _records(runs))
+                yield Finding(holds(agree(values, limit)), reason, spread, None, tier, _records(runs))
 
     return fold("baselines_agree", "baseline", findings(), limit=Limit("<=", high=limit))
 
@@ -77,11 +83,11 @@ def g2_agreement(data: Findings, frozen: Any) -> ClaimResult:
                 ("TTFT p50", "TTFT p50", ttft, [s.ttft_p50 for s in known]),
                 ("throughput", "吞吐", rate, [s.output_per_s for s in known]),
             ):
-                effect = Effect(tuple((Fraction(base), v) for v in values), drop=False)
-                off = abs(effect.value())
+                effect = from_frozen(Fraction(base), values)
+                off = abs(effect.value(limit, -limit))
                 reason = Text("c{t}: {n} is {v} away from the frozen G2 baseline (at most {l}).", "c{t}：{n}与已冻结的 G2 基线相差 {v}（上限 {l}）。")
                 reason = reason.fill(t=tier, n=Text(name, name_zh), v=percent(off, limit), l=percent(limit))
-                yield Finding(holds(off <= limit), reason, off, None, tier, ("evidence/inputs.json",))
+                yield Finding(holds(near(effect, limit)), reason, off, None, tier, ("evidence/inputs.json",))
 
     return fold("g2_agreement", "baseline", findings(), limit=Limit("<=", high=limit))
 
@@ -110,29 +116,31 @@ def placebo(data: Findings) -> ClaimResult:
 
 
 def replay(data: Findings) -> ClaimResult:
-    """Return how much faster a later candidate run answered the same prompts than the first: a cache that was not emptied shows here."""
+    """Return how much faster the later candidate runs answered the same prompts than the first: a cache that was not emptied shows here.
+
+    The later runs count together: the fastest of many would look fast by chance alone.
+    """
     limit = data.plan.validity.replay_gain_max
+    runs = data.of("candidate")
+    asked = [[r for r in runs if r.prompts == name] for name in dict.fromkeys(r.prompts for r in runs)]
+    repeated = [group for group in asked if len(group) > 1] or [[]]  # only the same prompts can be replayed
 
     def findings() -> Iterator[Finding]:
-        runs = data.of("candidate")
-        for tier in data.plan.workload.tiers:
-            first, later = (runs[0].stats.get(tier) if runs else None), [r.stats.get(tier) for r in runs[1:]]
+        for group, tier in product(repeated, data.plan.workload.tiers):
+            first, later = (group[0].stats.get(tier) if group else None), [r.stats.get(tier) for r in group[1:]]
             if first is None or not later or None in later:
                 yield Finding(
                     ClaimStatus.UNKNOWN, Text("there is no second candidate run to compare.", "没有可比较的第二个产品轮次。"), None, None, tier
                 )
                 continue
-            for stats in later:
-                if stats is None:
-                    continue
-                effect = Effect(((first.ttft_p50, stats.ttft_p50),), drop=True)
-                gain = effect.value(limit)
-                reason = Text(
-                    "c{t}: the later run's TTFT p50 is {v} lower than the first run's (at most {l}).",
-                    "c{t}：后一轮 TTFT p50 比首轮低 {v}（上限 {l}）。",
-                )
-                reason = reason.fill(t=tier, v=percent(gain, limit), l=percent(limit))
-                yield Finding(holds(not effect.exceeds(limit)), reason, gain, None, tier, _records(runs))
+            effect = replayed(first.ttft_p50, [stats.ttft_p50 for stats in later if stats is not None])
+            gain = effect.value(limit)
+            reason = Text(
+                "c{t}: the later runs' TTFT p50 is {v} lower than the first run's (at most {l}).",
+                "c{t}：后续轮次 TTFT p50 比首轮低 {v}（上限 {l}）。",
+            )
+            reason = reason.fill(t=tier, v=percent(gain, limit), l=percent(limit))
+            yield Finding(holds(not effect.exceeds(limit)), reason, gain, None, tier, _records(runs))
 
     return fold("replay", "candidate", findings(), limit=Limit("<=", high=limit))
 
