@@ -8,6 +8,7 @@ import app.api.models
 import app.approvals.models
 import app.attempts.models
 import app.audit.models
+import app.deviations.models
 import app.engagements.models
 import app.engine.models
 import app.evidence.models

@@ -36,6 +36,8 @@ class Permission(StrEnum):
     SUBMIT_FORM = "submit_form"
     CLAIM_RIG_CAUSE = "claim_rig_cause"
     JUDGE = "judge"
+    RECORD_DEVIATION = "record_deviation"
+    REMOVE_FROM_TARGETS = "remove_from_targets"
     EXPORT_EVIDENCE = "export_evidence"
     APPROVE = "approve"
     MANAGE_USERS = "manage_users"
@@ -52,12 +54,14 @@ _ENGINEER = _VIEWER | {
     Permission.SUBMIT_FORM,
     Permission.CLAIM_RIG_CAUSE,
     Permission.JUDGE,
+    Permission.RECORD_DEVIATION,
+    Permission.REMOVE_FROM_TARGETS,
 }
 
 GRANTS: dict[Role, frozenset[Permission]] = {
     Role.VIEWER: _VIEWER,
     Role.ENGINEER: _ENGINEER,
-    Role.APPROVER: _VIEWER | {Permission.APPROVE, Permission.CLAIM_RIG_CAUSE},
+    Role.APPROVER: _VIEWER | {Permission.APPROVE, Permission.CLAIM_RIG_CAUSE, Permission.RECORD_DEVIATION},
     # An administrator runs the service. To approve is a party's act and takes the role approver.
     Role.ADMIN: _ENGINEER | {Permission.MANAGE_USERS},
 }

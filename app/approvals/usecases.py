@@ -13,6 +13,7 @@ from app.approvals.models import Approval
 from app.approvals.objects import Item
 from app.attempts.forms import check_file
 from app.audit.chain import record
+from app.deviations import repository as deviations
 from app.engagements import access, repository
 from app.engagements.models import Engagement
 from app.evidence import store
@@ -78,7 +79,7 @@ def approve(
         role=actor.title or "approver",
         decision=decision,
         comment=comment.strip(),
-        scan_sha256=_keep_scan(item, scan, scan_name),
+        scan_sha256=_keep_scan(item, scan, scan_name, decision),
         at=now(),
     )
     s.add(given)
@@ -130,6 +131,7 @@ def _pending(engagement: Engagement, item: Item, actor: Actor, may: bool) -> dic
         "title": item.title.json(),
         "reason": item.reason.json(),
         "attempt_id": item.attempt_id,
+        "scan_required": item.scan_required,
         "missing": list(item.decided.missing),
         "approvals": [approval_view(given) for given in item.given],
         "mine": may and not spoke,
@@ -147,6 +149,9 @@ def _find(s: Session, kind: str, object_id: str, actor: Actor) -> tuple[Engageme
         engagement_id = revision.engagement_id if revision else ""
     elif kind == "close":
         engagement_id = object_id
+    elif kind == "waiver":
+        entry = deviations.deviation(s, object_id)
+        engagement_id = entry.engagement_id if entry else ""
     else:
         attempt = attempts.attempt(s, object_id)
         engagement_id = attempt.engagement_id if attempt else ""
@@ -170,9 +175,13 @@ def _check_decision(decision: str, comment: str) -> None:
         raise BadInput("bad_decision", N_("The decision cannot be recorded."), problems)
 
 
-def _keep_scan(item: Item, scan: bytes | None, name: str) -> str | None:
-    """Store the scan of the signed report under its hash; only a sign-off carries one."""
+def _keep_scan(item: Item, scan: bytes | None, name: str, decision: str) -> str | None:
+    """Store the scan of the signed report under its hash; only a sign-off carries one, and where the plan requires the signatures, must."""
     if not scan:
+        if item.scan_required and decision == "approve":
+            field = FieldProblem("/scan", N_("Print the report, let it be signed and stamped, and send its scan (PDF, PNG, JPEG or WebP) along."))
+            sentence = N_("{gate} cannot be signed off without the scan of the signed report: the plan requires its sign-off.")
+            raise BadInput("scan_missing", sentence, [field], gate=item.gate or "")
         return None
     if item.kind != "sign_off":
         raise BadInput("no_scan_here", N_("A scan belongs to the sign-off of a report only."), [FieldProblem("/scan", N_("No scan is taken here."))])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import String
+from sqlalchemy import ForeignKey, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.kit.db import Base, UtcDateTime
+from app.kit.db import Base, UtcDateTime, id_column
 
 
 class Node(Base):
@@ -25,6 +26,20 @@ class HostLock(Base):
     target: Mapped[str] = mapped_column(String(160), primary_key=True)  # <engagement code>/<host>
     attempt_id: Mapped[str | None] = mapped_column(String(36))
     fence: Mapped[int] = mapped_column(default=0)
+
+
+class TargetRemoval(Base):
+    """One order to take everything of ours away from an engagement's targets. While it is not finished it holds their locks, as an attempt does."""
+
+    __tablename__ = "target_removal"
+    id: Mapped[str] = id_column()
+    engagement_id: Mapped[str] = mapped_column(ForeignKey("engagement.id"))
+    fence: Mapped[int] = mapped_column(default=0)
+    tries: Mapped[int] = mapped_column(default=0)  # playbook runs; a lost one is followed by another
+    report: Mapped[dict[str, Any] | None]  # {"hosts": {name: {"state": removed|left|unknown, "root", "why"}}, "problem"}
+    started_by: Mapped[str] = mapped_column(String(120))
+    started_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class Canary(Base):

@@ -11,6 +11,7 @@ from app.reports.facts import Facts
 from app.reports.forms import form_rows
 from app.reports.headline import headlines, key_checks
 from app.reports.history import attempt_rows, counts
+from app.reports.register import open_sentence, register_rows
 from app.reports.tables import delivery, evidence_rows, exact_rows, hosts, hour_rows, platform, run_rows
 from app.reports.thresholds import threshold_rows
 from app.reports.words import Words
@@ -69,8 +70,8 @@ def build(facts: Facts, language: str, *, revision: int = 0, revisions: tuple[di
         "hours": hour_rows(document.get("figures") or {}),
         "baseline": _baseline(document),
         "attempts": attempt_rows(facts, words),
-        "deviations": [row for row in facts.deviations if row.get("kind") != "punch"],
-        "punch": [row for row in facts.deviations if row.get("kind") == "punch"],
+        "deviations": register_rows(facts.deviations, words, punch=False),
+        "punch": register_rows(facts.deviations, words, punch=True),
         "consequence": _consequence(facts, words),
         "approvals": [_approval(a, words) for a in facts.approvals],
         "judgements": [
@@ -204,6 +205,7 @@ def _scope(facts: Facts, words: Words) -> dict[str, Any]:
         "array_cache": words.of("array_cache", cache) if facts.gate in ("G2", "G3", "G4") and cache else "",
         "sla": words("no_sla") if facts.gate == "G3" and not sla and not any("SLA" in row["what"] for row in left_out) else "",
         "tries": counts(facts, words),
+        "register": open_sentence(facts.deviations, words),
     }
 
 

@@ -28,7 +28,7 @@ class Facts:
     manifest: dict[str, Any] = field(default_factory=dict)
     approvals: list[dict[str, Any]] = field(default_factory=list)
     forms: list[dict[str, Any]] = field(default_factory=list)  # manual steps: {title, fields as declared, form, photos}
-    deviations: list[dict[str, Any]] = field(default_factory=list)  # {kind: deviation|waiver|punch, id, text, owner, due}
+    deviations: list[dict[str, Any]] = field(default_factory=list)  # entries of the register, as app.deviations.views shows them
 
     @property
     def basis(self) -> str:
@@ -57,6 +57,7 @@ class Facts:
         times = [str(self.attempt.get("created_at") or ""), str(self.attempt.get("finished_at") or "")]
         times += [str(v.get("at") or "") for v in self.verdicts]
         times += [str(a.get("at") or "") for a in self.approvals]
+        times += [str(d.get(name) or "") for d in self.deviations for name in ("created_at", "closed_at")]
         return max(times)
 
     @property

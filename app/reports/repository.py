@@ -10,15 +10,18 @@ from typing import Any
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
+from app.approvals import repository as approvals
 from app.approvals.models import Approval
 from app.attempts.forms import fields_of
 from app.attempts.models import Attempt, Step, VerdictRevision
+from app.deviations import views as deviation_views
 from app.engagements.models import Engagement
 from app.kit.errors import NotFound
 from app.kit.i18n import N_
 from app.plans.models import PlanRevision
 from app.reports.facts import Facts
 from app.reports.models import Report
+from app.reports.register import belongs
 from gates.model import StepKind
 
 _OVER = ("finished", "canceled", "error")
@@ -53,6 +56,7 @@ def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
     )
     verdicts = {row.attempt_id: row for row in _verdicts(s, [a.id for a in tries])}
     newest = judged[-1] if judged else None
+    register = _register(s, engagement, attempt)
     return Facts(
         engagement=_engagement(engagement),
         plan=json.loads(plan.canonical),
@@ -64,8 +68,9 @@ def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
         verdict={**_verdict(newest), "manifest_hash": newest.manifest_hash, "document": newest.document} if newest else None,
         verdicts=[_verdict(row) for row in judged],
         manifest=manifest,
-        approvals=_approvals(s, engagement, attempt, plan, judged),
+        approvals=_approvals(s, engagement, attempt, plan, judged, [entry["id"] for entry in register]),
         forms=_forms(s, attempt_id, manifest),
+        deviations=register,
     )
 
 
@@ -126,9 +131,9 @@ def _verdict(row: VerdictRevision) -> dict[str, Any]:
     return {"revision": row.revision, "verdict": row.verdict, "hash": row.hash, "at": _iso(row.at), "judge_version": row.judge_version}
 
 
-def _approvals(s: Session, engagement: Engagement, attempt: Attempt, plan: PlanRevision, judged: list[VerdictRevision]) -> list[dict[str, Any]]:
-    """Return the approvals of this plan, this attempt, its verdicts and its reports, and those that lift or close; oldest first."""
-    objects = [attempt.id, plan.id, *(v.id for v in judged), *(r.id for r in reports_of(s, attempt.id))]
+def _approvals(s: Session, engagement: Engagement, attempt: Attempt, plan: PlanRevision, judged: list[VerdictRevision], waivers: list[str]) -> list[dict[str, Any]]:
+    """Return the approvals of this plan, attempt, verdicts, reports and waivers, and those that lift or close; oldest first."""
+    objects = [attempt.id, plan.id, *waivers, *(v.id for v in judged), *(r.id for r in reports_of(s, attempt.id))]
     hashes = [plan.hash, *(v.hash for v in judged), *(v.manifest_hash for v in judged)]
     query = (
         select(Approval)
@@ -140,6 +145,12 @@ def _approvals(s: Session, engagement: Engagement, attempt: Attempt, plan: PlanR
     )
     keys = ("id", "object_kind", "object_id", "object_hash", "party", "person", "role", "decision", "comment", "scan_sha256")
     return [{**{key: getattr(row, key) for key in keys}, "at": _iso(row.at)} for row in s.execute(query).scalars()]
+
+
+def _register(s: Session, engagement: Engagement, attempt: Attempt) -> list[dict[str, Any]]:
+    """Return the deviations, waivers and punch items that belong to this gate's report. What only time changes is no fact of a report."""
+    shown = deviation_views.views_of(s, engagement.id, approvals.approvals_of(s, engagement.id))
+    return [{k: v for k, v in entry.items() if k != "overdue"} for entry in shown if belongs(entry, attempt.gate)]
 
 
 def _forms(s: Session, attempt_id: str, manifest: dict[str, Any]) -> list[dict[str, Any]]:

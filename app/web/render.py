@@ -17,6 +17,7 @@ from app.kit.clock import now
 from app.kit.errors import QuadgateError
 from app.kit.i18n import format_ago, format_bytes, language_tag, translate
 from app.settings import settings
+from app.web import flash
 from app.web.security import LANGUAGE_COOKIE, THEME_COOKIE, THEMES, Visitor, visitor
 from app.web.words import word
 from gates.text import Text
@@ -119,10 +120,13 @@ def page(request: Request, template: str, status: int = 200, /, **data: Any) -> 
         "path": request.url.path,
         "request_id": request.scope.get("state", {}).get("request_id", ""),
         "inbox": None,
+        "flash": flash.taken(request, locale),
         "marks": {"simulated": False, "rehearsal": False, "stopped": None},
     }
     body = environment().get_template(template).render(context | data)
     response = HTMLResponse(body, status, headers={"Content-Language": language_tag(locale), "Vary": "Cookie, Accept-Language"})
+    if flash.COOKIE in request.cookies:
+        flash.forget(response)
     for name, cookie, value in (("lang", LANGUAGE_COOKIE, language_tag(locale)), ("theme", THEME_COOKIE, who.theme)):
         if name in request.query_params:
             response.set_cookie(cookie, value, max_age=PREFERENCE_SECONDS, path="/", secure=settings().secure_cookies, samesite="lax")

@@ -87,6 +87,7 @@ WORDS: dict[str, dict[str, str]] = {
         "conditional": N_("Consent to a conditional verdict"),
         "sign_off": N_("Sign off a gate"),
         "rig_cause": N_("Accept a rig cause: the attempt does not count"),
+        "waiver": N_("Grant a waiver: no verdict changes"),
         "stop_loss": N_("Lift the stop"),
         "close": N_("Close the engagement"),
     },
@@ -104,6 +105,20 @@ WORDS: dict[str, dict[str, str]] = {
         "repeat": N_("repeating"),
         "soak": N_("soaking"),
     },
+    "register_kind": {"deviation": N_("deviation"), "waiver": N_("waiver"), "punch": N_("punch item")},
+    "register_kind_long": {
+        "deviation": N_("Deviation: something was done otherwise than the plan says"),
+        "waiver": N_("Waiver: both parties accept a thing as it is"),
+        "punch": N_("Punch item: something is still to be done"),
+    },
+    "register_state": {
+        "open": N_("open"),
+        "closed": N_("closed"),
+        "proposed": N_("proposed, not granted"),
+        "granted": N_("granted by both parties"),
+        "rejected": N_("rejected"),
+    },
+    "severity_of": {"major": N_("major"), "minor": N_("minor")},
     "edition": {"zh-CN": N_("Chinese edition"), "en": N_("English edition")},
 }
 
