@@ -27,6 +27,7 @@ from gates.plan_model import (
     Arms,
     Calendar,
     Decision,
+    Expected,
     Header,
     NotTested,
     Platform,
@@ -66,6 +67,7 @@ class Plan:
     g3: G3 = section(G3)
     g4: G4 = section(G4)
     validity: Validity = section(Validity)
+    expected: Expected = section(Expected)
     not_tested: tuple[NotTested, ...] = of(Items(Section(NotTested)))
     rig: Rig = section(Rig)
 
@@ -161,6 +163,8 @@ def _check_together(plan: Plan, problems: Problems) -> None:
         "g3.throughput_gain_band.tiers": plan.g3.throughput_gain_band.tiers,
         "g3.sla.ttft_p50": tuple(plan.g3.sla.ttft_p50 or ()),
         "g4.tier": (plan.g4.tier,),
+        "expected.ttft_p50_drop": tuple(plan.expected.ttft_p50_drop or ()),
+        "expected.throughput_gain": tuple(plan.expected.throughput_gain or ()),
     }.items():
         for tier in tiers:
             if tier not in plan.workload.tiers:
@@ -191,6 +195,12 @@ def _check_decision(plan: Plan, problems: Problems) -> None:
             )
     if decision.rule != "simple" and decision.pairs < 4:
         problems.add("decision.pairs", f"the rule {decision.rule} needs at least 4 run pairs.", f"规则 {decision.rule} 至少需要 4 个轮次对。")
+    if plan.g3.extension_pairs % 2:
+        problems.add(
+            "g3.extension_pairs",
+            f"{plan.g3.extension_pairs} is odd; an extension adds whole ABBA blocks of 2 run pairs each, or is 0: never extended.",
+            f"{plan.g3.extension_pairs} 为奇数；补充轮次按完整的 ABBA 组进行，每组 2 个轮次对；填 0 表示不允许补充。",
+        )
     if (decision.comparison == "rounded") != (decision.digits is not None):
         problems.add("decision.digits", "must be a number when comparison is rounded, and null otherwise.", "仅在 comparison 为 rounded 时填写。")
 

@@ -273,6 +273,7 @@ class G3:
     ttft_p50_drop_min: TierLimit = section(TierLimit)
     throughput_gain_band: TierBand = section(TierBand)
     agreement_max: Decimal = of(_OPEN_RATIO)
+    extension_pairs: int = of(Whole(0, 20))
     guards: Guards = section(Guards)
     sla: Sla = section(Sla)
     optional: dict[str, str] = of(Table(_name, "names of optional claims", Choice(("advisory", "off"))))
@@ -350,6 +351,15 @@ class NotTested:
 
     claim: str = of(Choice(MAY_BE_LEFT_OUT))
     reason: str = of(Words())
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What both parties expect of G3, by tier, and how steady the site is: for the chances that are shown at sealing. It decides nothing."""
+
+    ttft_p50_drop: dict[int, Decimal] | None = of(Maybe(Table(_tier, "concurrency tiers", Exact(-_ONE, Decimal("0.999")))))
+    throughput_gain: dict[int, Decimal] | None = of(Maybe(Table(_tier, "concurrency tiers", Exact(Decimal("-0.99"), Decimal(1000)))))
+    run_variation: Decimal = of(Exact(Decimal(0), Decimal("0.5")))
 
 
 @dataclass(frozen=True)
