@@ -1,0 +1,181 @@
+"""Numbers for Prometheus, read from the database and the broker when they are asked for: nothing is counted in a process that may die.
+
+`NAMES` is the contract: alert rules and dashboard use no other name (tests/unit/app/test_ops_files.py).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import redis
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+import app
+from app.attempts.models import Attempt, Step, VerdictRevision
+from app.audit.models import AuditHead
+from app.engine.claim import movable
+from app.engine.hints import STEPS, TICK
+from app.engine.models import Canary, Node
+from app.engine.nodes import CANARY
+from app.kit.db import database_now, read_session
+from app.ops import broker
+from app.settings import settings
+from gates.judge import JUDGE_VERSION
+from gates.model import StepKind
+from gates.transitions import RunStatus
+
+NEVER_S = 1e9  # the age of what never happened: larger than any limit of an alert
+BACKUP_NOTE = "last-backup.json"  # below the state directory
+
+HELP: dict[str, str] = {
+    "quadgate_database_up": "1 when the database answers.",
+    "quadgate_broker_up": "1 when the broker answers.",
+    "quadgate_due_attempts": "Attempts that could be moved now and that nobody is moving.",
+    "quadgate_oldest_due_seconds": "For how long the oldest of them has been waiting: 0 when nothing waits.",
+    "quadgate_held_leases": "Attempts that a worker is moving now.",
+    "quadgate_lease_age_seconds": "For how long the oldest lease has been held; beyond QUADGATE_LEASE_SECONDS its worker is gone.",
+    "quadgate_lost_contact_attempts": "Attempts whose target does not answer.",
+    "quadgate_lost_contact_seconds": "For how long the longest of them has been silent: since its last answer.",
+    "quadgate_poll_lateness_seconds": "How late the latest poll of a running job is: 0 when none is overdue.",
+    "quadgate_queue_depth": "Hints that wait in a queue of the broker.",
+    "quadgate_canary_age_seconds": "Seconds since a canary task came back.",
+    "quadgate_node_heartbeat_age_seconds": "Seconds since a node's own queue was worked on.",
+    "quadgate_attempts": "Attempts by run status.",
+    "quadgate_verdicts_total": "Judged attempts by gate and newest verdict.",
+    "quadgate_audit_rows_total": "Rows of the audit chain.",
+    "quadgate_state_free_bytes": "Free bytes of the file system of the state directory.",
+    "quadgate_backup_age_seconds": "Seconds since the last whole and verified backup of this state directory.",
+    "quadgate_build_info": "1, with the versions of program and judge.",
+}
+NAMES = frozenset(HELP)
+
+
+def text() -> bytes:
+    """Return the metrics in Prometheus's text format. A database or broker that is away is a metric, not an error."""
+    registry = CollectorRegistry()
+    registry.register(_Collector())
+    return generate_latest(registry)
+
+
+class _Collector:
+    def collect(self) -> Iterator[Metric]:
+        queues = [TICK]
+        up = 1.0
+        try:
+            with read_session() as s:
+                found = [*_work(s), *_people(s)]
+                queues += [STEPS.format(node=name) for name in s.scalars(select(Node.name).order_by(Node.name))]
+        except SQLAlchemyError:
+            found, up = [], 0.0
+        yield _gauge("quadgate_database_up", up)
+        yield from found
+        yield from _broker(queues)
+        yield from _machine()
+
+
+def _work(s: Session) -> list[Metric]:
+    """Return what waits, what is held, and how old the signs of life are."""
+    now = database_now(s)
+    free = or_(Attempt.lease_until.is_(None), Attempt.lease_until < now)
+    due, oldest = _count_and_least(s, Attempt.next_due_at, movable(), Attempt.next_due_at <= now, free)
+    held, ends = _count_and_least(s, Attempt.lease_until, movable(), Attempt.lease_owner.is_not(None), Attempt.lease_until.is_not(None))
+    lease_age = 0.0 if ends is None else max(0.0, settings().lease_seconds - (ends - now).total_seconds())
+    running_job = and_(Step.attempt_id == Attempt.id, Step.position == Attempt.step_index, Step.kind == str(StepKind.JOB), Step.status == "running")
+    late = s.scalar(select(func.min(Attempt.next_due_at)).join(Step, running_job).where(movable(), Attempt.next_due_at <= now))
+    silent = select(func.count(), func.min(func.coalesce(Step.last_seen_at, Step.started_at, Attempt.started_at)))
+    lost, since = s.execute(
+        silent.select_from(Attempt)
+        .join(Step, and_(Step.attempt_id == Attempt.id, Step.position == Attempt.step_index), isouter=True)
+        .where(Attempt.status == str(RunStatus.LOST_CONTACT))
+    ).one()
+    returned = s.scalar(select(Canary.returned_at).where(Canary.name == CANARY))
+    beats = GaugeMetricFamily("quadgate_node_heartbeat_age_seconds", HELP["quadgate_node_heartbeat_age_seconds"], labels=["node"])
+    for node in s.scalars(select(Node).order_by(Node.name)):
+        beats.add_metric([node.name], _age(now, node.heartbeat_at))
+    return [
+        _gauge("quadgate_due_attempts", due),
+        _gauge("quadgate_oldest_due_seconds", _age(now, oldest, never=0.0)),
+        _gauge("quadgate_held_leases", held),
+        _gauge("quadgate_lease_age_seconds", lease_age),
+        _gauge("quadgate_poll_lateness_seconds", _age(now, late, never=0.0)),
+        _gauge("quadgate_lost_contact_attempts", lost),
+        _gauge("quadgate_lost_contact_seconds", _age(now, since, never=0.0)),
+        _gauge("quadgate_canary_age_seconds", _age(now, returned)),
+        beats,
+    ]
+
+
+def _people(s: Session) -> list[Metric]:
+    """Return what came out so far."""
+    statuses = GaugeMetricFamily("quadgate_attempts", HELP["quadgate_attempts"], labels=["status"])
+    counted = {str(status): int(n) for status, n in s.execute(select(Attempt.status, func.count()).group_by(Attempt.status)).all()}
+    for status in RunStatus:
+        statuses.add_metric([str(status)], counted.get(str(status), 0))
+    newest = select(VerdictRevision.attempt_id, func.max(VerdictRevision.revision).label("revision")).group_by(VerdictRevision.attempt_id).subquery()
+    verdicts = CounterMetricFamily("quadgate_verdicts", HELP["quadgate_verdicts_total"], labels=["gate", "verdict"])
+    rows = s.execute(
+        select(Attempt.gate, VerdictRevision.verdict, func.count())
+        .join(VerdictRevision, VerdictRevision.attempt_id == Attempt.id)
+        .join(newest, and_(newest.c.attempt_id == VerdictRevision.attempt_id, newest.c.revision == VerdictRevision.revision))
+        .group_by(Attempt.gate, VerdictRevision.verdict)
+        .order_by(Attempt.gate, VerdictRevision.verdict)
+    )
+    for gate, verdict, n in rows:
+        verdicts.add_metric([gate, verdict], n)
+    audit = CounterMetricFamily("quadgate_audit_rows", HELP["quadgate_audit_rows_total"])
+    audit.add_metric([], s.scalar(select(AuditHead.seq)) or 0)
+    return [statuses, verdicts, audit]
+
+
+def _broker(queues: list[str]) -> list[Metric]:
+    try:
+        found = broker.depths(queues)
+    except (redis.RedisError, OSError):
+        return [_gauge("quadgate_broker_up", 0)]
+    depth = GaugeMetricFamily("quadgate_queue_depth", HELP["quadgate_queue_depth"], labels=["queue"])
+    for queue, waiting in found.items():
+        depth.add_metric([queue], waiting)
+    return [_gauge("quadgate_broker_up", 1), depth]
+
+
+def _machine() -> list[Metric]:
+    state = settings().state_dir
+    build = GaugeMetricFamily("quadgate_build_info", HELP["quadgate_build_info"], labels=["version", "judge"])
+    build.add_metric([app.__version__, JUDGE_VERSION], 1)
+    found: list[Metric] = [build]
+    if state.is_dir():
+        found.append(_gauge("quadgate_state_free_bytes", shutil.disk_usage(state).free))
+    found.append(_gauge("quadgate_backup_age_seconds", _backup_age()))
+    return found
+
+
+def _backup_age() -> float:
+    """Return the age of the last backup by the note that it left (clock of this machine)."""
+    from app.kit.clock import now
+
+    try:
+        note: dict[str, Any] = json.loads((settings().state_dir / BACKUP_NOTE).read_bytes())
+        return _age(now(), datetime.fromisoformat(note["made_at"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return NEVER_S
+
+
+def _count_and_least(s: Session, column: Any, *conditions: ColumnElement[bool]) -> tuple[int, datetime | None]:
+    count, least = s.execute(select(func.count(), func.min(column)).where(*conditions)).one()
+    return int(count), least
+
+
+def _gauge(name: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, HELP[name], value=float(value))
+
+
+def _age(now: datetime, seen: datetime | None, *, never: float = NEVER_S) -> float:
+    return never if seen is None else max(0.0, (now - seen).total_seconds())
