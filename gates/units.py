@@ -30,12 +30,21 @@ UNITS: MappingProxyType[str, tuple[str, Decimal]] = MappingProxyType(
         "TiB": ("bytes", Decimal(2**40)),
         "%": ("percent", Decimal(1)),
         "B/s": ("rate", Decimal(1)),
+        "kB/s": ("rate", Decimal(10) ** 3),
         "MB/s": ("rate", Decimal(10) ** 6),
         "GB/s": ("rate", Decimal(10) ** 9),
+        "KiB/s": ("rate", Decimal(2**10)),
+        "MiB/s": ("rate", Decimal(2**20)),
+        "GiB/s": ("rate", Decimal(2**30)),
+        "bit/s": ("rate", Decimal(1) / 8),
+        "Mbit/s": ("rate", Decimal(10) ** 6 / 8),
         "Gbit/s": ("rate", Decimal(10) ** 9 / 8),
+        "K": ("temperature", Decimal(1)),
+        "degC": ("temperature", Decimal(1)),
     }
 )
-BASE_UNIT = MappingProxyType({"time": "s", "bytes": "B", "percent": "%", "rate": "B/s"})
+BASE_UNIT = MappingProxyType({"time": "s", "bytes": "B", "percent": "%", "rate": "B/s", "temperature": "K"})
+_ZERO = MappingProxyType({"degC": Decimal("273.15")})  # what stands at 0 of a unit, in the base unit
 _FORM = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z/%]+)")
 
 
@@ -52,13 +61,13 @@ class Quantity:
 
     @property
     def kind(self) -> str:
-        """Return time, bytes, percent or rate."""
+        """Return time, bytes, percent, rate or temperature."""
         return UNITS[self.unit][0]
 
     @property
     def base(self) -> Decimal:
         """Return the exact value in the base unit of its kind."""
-        return self.value * UNITS[self.unit][1]
+        return self.value * UNITS[self.unit][1] + _ZERO.get(self.unit, Decimal(0))
 
     @property
     def ns(self) -> Decimal:
@@ -91,6 +100,24 @@ def parse_quantity(text: str, kind: str) -> Quantity:
         return Quantity(Decimal(number), unit)
     except InvalidOperation as error:  # pragma: no cover - the pattern admits decimals only
         raise BadQuantity(f"{number!r} is not a number") from error
+
+
+def convert(value: Decimal, unit: str, to: str, *, block: Decimal | None = None) -> Decimal:
+    """Return a value exactly in another unit of its kind, e.g. 2 Gbit/s as 250 MB/s, 28 degC as 301.15 K, ns as s.
+
+    The unit `blocks` counts blocks of `block` bytes: without that size it is no quantity. Raises BadQuantity for an unknown unit and for
+    units of two kinds: bytes are never read as a rate, and a temperature never as a number.
+    """
+    if unit == "blocks":
+        if block is None or block <= 0:
+            raise BadQuantity("a number of blocks says nothing without the size of a block in bytes")
+        value, unit = value * block, "B"
+    for name in (unit, to):
+        if name not in UNITS:
+            raise BadQuantity(f"{_clipped(name)!r} is not a known unit; known: {', '.join(UNITS)}")
+    if UNITS[unit][0] != UNITS[to][0]:
+        raise BadQuantity(f"{unit!r} is a unit of {UNITS[unit][0]}, {to!r} of {UNITS[to][0]}")
+    return (Quantity(value, unit).base - _ZERO.get(to, Decimal(0))) / UNITS[to][1]
 
 
 def _clipped(text: str) -> str:

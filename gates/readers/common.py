@@ -14,6 +14,7 @@ from typing import Any
 
 from gates.canonical import has_broken_text
 from gates.model import Observation, Problem, Reading
+from gates.readers.plausible import doubt
 from gates.text import Text
 
 NOT_AVAILABLE = {
@@ -42,8 +43,17 @@ class Collector:
         self.problems: list[Problem] = []
 
     def see(self, quantity: str, value: Decimal | str, unit: str, **labels: str) -> None:
-        """Add one observation."""
-        self.observations.append(Observation(quantity, value, unit, labels))
+        """Add one observation; a value that stands for "not known", or that no such thing can have, becomes a problem instead."""
+        self.observe(quantity, value, unit, labels)
+
+    def observe(self, quantity: str, value: Decimal | str, unit: str, labels: dict[str, str]) -> None:
+        """Add one observation as `see` does, with labels of any name."""
+        doubtful = doubt(quantity, value, unit)
+        if doubtful is None:
+            self.observations.append(Observation(quantity, value, unit, labels))
+        else:
+            code, sentence = doubtful
+            self.trouble(code, sentence.en, sentence.zh, quantity=quantity, value=value, unit=unit, where=" ".join(labels.values()) or "file")
 
     def trouble(self, code: str, en: str, zh: str, **values: Any) -> None:
         """Add one problem; the values are put into both sentences, shortened so that no file can flood a report."""

@@ -35,25 +35,57 @@ def _spec(name: str, where: str, en: str, zh: str) -> tuple[str, ReaderSpec]:
 READERS: MappingProxyType[str, ReaderSpec] = MappingProxyType(
     dict(
         [
+            _spec("aer", "sysfs:read_aer", "grep -H . of aer_dev_*: PCIe error counters", "aer_dev_* 的 grep -H .：PCIe 错误计数"),
+            _spec(
+                "amd-smi-firmware",
+                "amd_smi:read_amd_smi_firmware",
+                "amd-smi firmware --json: firmware of each GPU",
+                "amd-smi firmware --json：GPU 固件",
+            ),
+            _spec("amd-smi-metric", "amd_smi:read_amd_smi_metric", "amd-smi metric --json: health of each GPU", "amd-smi metric --json：GPU 健康"),
             _spec("amd-smi-static", "amd_smi:read_amd_smi_static", "amd-smi static --json: the GPUs of a host", "amd-smi static --json：主机的 GPU"),
             _spec("dmidecode", "dmidecode:read_dmidecode", "dmidecode -t 1,17: machine and memory modules", "dmidecode -t 1,17：整机与内存条"),
+            _spec("diskstats", "kernel_io:read_diskstats", "/proc/diskstats: I/O of each block device", "/proc/diskstats：块设备读写量"),
             _spec("ethtool", "ethernet:read_ethtool", "ethtool IF: speed and link", "ethtool 接口：速率与链路"),
             _spec("ethtool-driver", "ethernet:read_ethtool_driver", "ethtool -i IF: driver and firmware", "ethtool -i 接口：驱动与固件"),
+            _spec("ethtool-module", "fabric:read_ethtool_module", "ethtool -m IF: transceiver or cable", "ethtool -m 接口：光模块或线缆"),
+            _spec("ethtool-stats", "fabric:read_ethtool_stats", "ethtool -S IF: counters of the port", "ethtool -S 接口：端口计数"),
+            _spec("fincore", "kernel_io:read_fincore", "fincore --json --bytes: files in the page cache", "fincore --json --bytes：页缓存中的文件"),
+            _spec("findmnt", "volume:read_findmnt", "findmnt -J: mounts and options", "findmnt -J：挂载与选项"),
             _spec("fio", "fio:read_fio", "fio --output-format=json: raw reads and writes", "fio --output-format=json：裸盘读写"),
+            _spec("gid-types", "sysfs:read_gid_types", "grep -H . of gid_attrs/types: RoCE versions", "gid_attrs/types 的 grep -H .：RoCE 版本"),
             _spec("ibv-devinfo", "rdma:read_ibv_devinfo", "ibv_devinfo -v: port state, MTU, firmware", "ibv_devinfo -v：端口状态、MTU、固件"),
             _spec("ip-link", "ethernet:read_ip_link", "ip -j -s link: MTU and error counters", "ip -j -s link：MTU 与错误计数"),
             _spec("lspci", "pci_link:read_lspci", "lspci -D -vvv: PCIe links and product data", "lspci -D -vvv：PCIe 链路与产品数据"),
+            _spec("lmcache-metrics", "exposition:read_lmcache_metrics", "LMCache /metrics: Prometheus text", "LMCache /metrics：Prometheus 文本"),
+            _spec("mdadm", "volume:read_mdadm", "mdadm --detail [--export]: RAID members", "mdadm --detail [--export]：RAID 成员"),
+            _spec("mlnx-qos", "fabric:read_mlnx_qos", "mlnx_qos -i IF: PFC, trust, DSCP", "mlnx_qos -i 接口：PFC、trust、DSCP"),
+            _spec("mountstats", "kernel_io:read_mountstats", "/proc/self/mountstats: bytes of NFS mounts", "/proc/self/mountstats：NFS 读写量"),
+            _spec("npu-smi", "other_gpu:read_npu_smi", "npu-smi info: Ascend chips of a host", "npu-smi info：主机的昇腾芯片"),
+            _spec(
+                "nvme-error-log", "nvme_logs:read_nvme_error_log", "nvme error-log -o json: failed commands", "nvme error-log -o json：失败命令记录"
+            ),
             _spec("nvme-id-ctrl", "nvme_health:read_nvme_id_ctrl", "nvme id-ctrl -o json: a drive's identity", "nvme id-ctrl -o json：硬盘身份"),
             _spec("nvme-list", "nvme_list:read_nvme_list", "nvme list -o json: the drives of a host", "nvme list -o json：主机的硬盘"),
             _spec("nvme-list-subsys", "nvme_list:read_nvme_list_subsys", "nvme list-subsys -o json: paths", "nvme list-subsys -o json：路径"),
+            _spec(
+                "nvme-self-test-log",
+                "nvme_logs:read_nvme_self_test_log",
+                "nvme self-test-log -o json: a drive's own tests",
+                "nvme self-test-log -o json：硬盘自检记录",
+            ),
             _spec(
                 "nvme-smart-log", "nvme_health:read_nvme_smart_log", "nvme smart-log -o json: a drive's health", "nvme smart-log -o json：硬盘健康"
             ),
             _spec("perftest", "rdma:read_perftest", "ib_write_bw and its kin: RDMA bandwidth", "ib_write_bw 等：RDMA 带宽"),
             _spec("rdma-link", "rdma:read_rdma_link", "rdma -j link show: RDMA ports", "rdma -j link show：RDMA 端口"),
+            _spec("rocm-smi", "other_gpu:read_rocm_smi", "rocm-smi -a --json: the GPUs of a host", "rocm-smi -a --json：主机的 GPU"),
+            _spec("rvs", "other_gpu:read_rvs", "rvs: GPU stress, intervals and answers", "rvs：GPU 压力测试"),
             _spec("smartctl", "nvme_health:read_smartctl", "smartctl -x --json: a drive's health", "smartctl -x --json：硬盘健康"),
             _spec("sysfs-link", "pci_link:read_sysfs_link", "current/max link speed and width from sysfs", "sysfs 中的当前与额定链路速率和宽度"),
             _spec("unpacking", "unpacking:read_unpacking", "the unpacking form of Quadgate", "本系统的开箱检验表"),
+            _spec("vllm-metrics", "exposition:read_vllm_metrics", "vLLM /metrics: Prometheus text", "vLLM /metrics：Prometheus 文本"),
+            _spec("xfs-info", "volume:read_xfs_info", "xfs_info: stripe geometry", "xfs_info：条带几何"),
         ]
     )
 )

@@ -1,0 +1,102 @@
+"""Outputs as tools really write them, good and bad: fixtures/<reader>/good-*.* are read without a problem, bad-<code>-*.* name it.
+
+The bad ones are known from public reports: error lines before fio's JSON, a temperature in another unit, a blank of 2^63, a table that lost a
+column, a version that renamed its list, text where JSON was asked for.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from gates.model import Reading
+from gates.readers.registry import READERS, read
+
+FIXTURES = Path(__file__).with_name("fixtures")
+GOOD = sorted(FIXTURES.glob("*/good-*"))
+BAD = sorted(FIXTURES.glob("*/bad-*"))
+NEW = (
+    *("aer", "gid-types", "nvme-error-log", "nvme-self-test-log", "mlnx-qos", "ethtool-module", "ethtool-stats", "mdadm", "xfs-info", "findmnt"),
+    *("amd-smi-metric", "amd-smi-firmware", "rocm-smi", "npu-smi", "rvs", "diskstats", "mountstats", "fincore", "vllm-metrics", "lmcache-metrics"),
+)
+
+
+def named(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+
+
+def seen(reader: str, name: str) -> Reading:
+    return read(reader, (FIXTURES / reader / name).read_bytes())
+
+
+def values(reading: Reading, quantity: str, **labels: str) -> list[tuple[Decimal | str, str]]:
+    return [(o.value, o.unit) for o in reading.observations if o.quantity == quantity and labels.items() <= o.labels.items()]
+
+
+@pytest.mark.parametrize("path", GOOD, ids=named)
+def test_a_good_output_is_read_without_a_problem(path):
+    reading = read(path.parent.name, path.read_bytes())
+    assert [p.message.en for p in reading.problems] == []
+    assert reading.observations
+    assert all(o.unit for o in reading.observations)
+
+
+@pytest.mark.parametrize("path", BAD, ids=named)
+def test_a_known_bad_output_is_named_for_what_it_is(path):
+    code = path.name.split("-")[1].split(".")[0]
+    problems = read(path.parent.name, path.read_bytes()).problems
+    assert code in {p.code for p in problems}
+    assert all(p.message.en and p.message.zh for p in problems)
+
+
+def test_every_reader_of_a_system_tool_has_a_good_and_a_bad_fixture():
+    assert {p.parent.name for p in GOOD} >= set(NEW)
+    assert {p.parent.name for p in BAD} >= set(NEW)
+    assert set(NEW) <= set(READERS)
+
+
+@pytest.mark.parametrize("path", GOOD, ids=named)
+def test_a_good_output_cut_in_its_middle_never_raises(path):
+    data = path.read_bytes()
+    for cut in range(0, len(data), max(1, len(data) // 25)):
+        reading = read(path.parent.name, data[:cut])
+        assert reading.observations or reading.problems
+
+
+def test_a_second_json_document_behind_the_first_is_a_problem():
+    for path in GOOD:
+        if path.suffix == ".json":
+            assert "text_after_json" in {p.code for p in read(path.parent.name, path.read_bytes() * 2).problems}, path
+
+
+def test_figures_are_exact_and_in_one_unit_whatever_the_tool_counts_in():
+    xfs = seen("xfs-info", "good-raid0-of-4.txt")
+    assert values(xfs, "xfs.stripe_unit") == [(Decimal(128 * 4096), "B")]
+    assert values(xfs, "xfs.stripe_width") == [(Decimal(512 * 4096), "B")]
+    assert values(seen("mdadm", "good-detail.txt"), "md.size") == [(Decimal(30005821440 * 1024), "B")]
+    assert values(seen("npu-smi", "good-910.txt"), "gpu.memory", chip="1") == [(Decimal(65536 * 2**20), "B")]
+    assert values(seen("npu-smi", "good-910.txt"), "gpu.power") == [(Decimal("162.6"), "W")]
+    assert values(seen("ethtool-module", "good-optics.txt"), "optics.temperature") == [(Decimal("308.36"), "K")]
+    assert values(seen("amd-smi-metric", "good-list.json"), "gpu.temperature", gpu="0", sensor="hotspot") == [(Decimal("310.15"), "K")]
+    assert values(seen("diskstats", "good-three-shapes.txt"), "disk.read_bytes", device="nvme0n1") == [(Decimal(40960000 * 512), "B")]
+    assert values(seen("vllm-metrics", "good-one-engine.txt"), "process_resident_memory_bytes") == [(Decimal("1234000000"), "B")]
+    assert values(seen("fio", "good-old-without-bw-bytes.json"), "io.bandwidth") == [(Decimal(2569047 * 1024), "B/s")]
+
+
+def test_both_root_shapes_of_amd_smi_tell_the_same():
+    assert seen("amd-smi-metric", "good-list.json") == seen("amd-smi-metric", "good-gpu-data.json")
+
+
+def test_a_self_test_that_never_ran_is_no_record_and_a_failed_one_is_one():
+    assert values(seen("nvme-self-test-log", "good-never-run.json"), "selftest.records") == [(Decimal(0), "1")]
+    failed = seen("nvme-self-test-log", "good-failed-segment.json")
+    assert values(failed, "selftest.result", record="0") == [(Decimal(7), "1")]
+    assert values(failed, "selftest.power_on_hours", record="0") == [(Decimal(0x6EC), "h")]
+
+
+def test_the_stress_intervals_are_kept_beside_the_tools_own_answer():
+    reading = seen("rvs", "good-gst.txt")
+    assert [v for v, _ in values(reading, "rvs.flops")] == [Decimal("95123.25"), Decimal("96210.5")]
+    assert values(reading, "rvs.met") == [("TRUE", "text")]
