@@ -21,8 +21,10 @@ from app.evidence.usecases import register
 from app.kit.clock import now
 from app.kit.db import new_id
 from app.reports.models import Report
+from gates.canonical import canonical_bytes
 from tests.people import Cast
 
+PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 64
 DEMO = (Path(__file__).parent.parent / "app" / "demo" / "engagement.yaml").read_text(encoding="utf-8")
 
 
@@ -76,7 +78,7 @@ def finish(
         step.status = "done"
     if verdict is not None:
         told = document(attempt, verdict, **more)
-        manifest = store.put_bytes(f"manifest of {attempt.id}".encode())
+        manifest = store.put_bytes(canonical_bytes({"schema": 1, "attempt": {"id": attempt.id}, "files": []}))
         hashes = {"manifest_hash": "sha256:" + manifest.sha256, "g2_baseline": g2_baseline}
         revision = judgements.add(s, attempt_id=attempt.id, document=told, actor=SYSTEM, **hashes)
         report = Report(
@@ -94,7 +96,7 @@ def run(s: Session, cast: Cast, engagement: Engagement, gate: str, verdict: str 
     """Start an attempt and end it with a verdict; sign it off where a pass needs it."""
     attempt = finish(s, start_attempt(s, engagement_id=engagement.id, gate=gate, actor=cast.li_wei), verdict, **more)
     if sign and verdict == "pass" and gate in ("G3", "G4"):
-        decide(s, "sign_off", cast.chen_jing, cast.wang_fang, object_id=attempt.id)
+        decide(s, "sign_off", cast.chen_jing, cast.wang_fang, object_id=attempt.id, scan=PNG, scan_name="scan.png")
     return attempt
 
 

@@ -214,6 +214,47 @@ class ApprovalView(Given):
     decision: str
 
 
+class DeviationBody(Taken):
+    """A deviation (done otherwise than planned), a waiver (both parties accept a thing as it is) or a punch item (still to be done)."""
+
+    kind: Literal["deviation", "waiver", "punch"]
+    gate: GateName
+    severity: Literal["major", "minor"] = "minor"
+    what: str = Field(min_length=3, max_length=500)
+    reason: str = Field(min_length=3, max_length=2000)
+    owner_party: Literal["vendor", "customer"]
+    owner: str = Field(min_length=1, max_length=120)
+    due: str = Field(description="YYYY-MM-DD", max_length=10, examples=["2026-12-31"])
+
+
+class CloseBody(Taken):
+    """What was done about an entry."""
+
+    closing: str = Field(min_length=3, max_length=2000)
+
+
+class DeviationView(Given):
+    """An entry of the register. A granted waiver changes no verdict and opens no gate."""
+
+    id: str
+    label: str
+    kind: Literal["deviation", "waiver", "punch"]
+    gate: GateName
+    what: str
+    reason: str
+    owner: str
+    owner_party: str
+    due: str
+    state: Literal["open", "proposed", "granted", "rejected", "closed"]
+    hash: str
+
+
+class DeviationList(BaseModel):
+    """The register of an engagement."""
+
+    items: list[DeviationView]
+
+
 class PendingList(BaseModel):
     """What waits for a decision."""
 

@@ -52,9 +52,9 @@ class Item:
     gate: str | None = None
     attempt_id: str | None = None
     refusal: Text | None = None
-    scan_required: bool = False
     decided: Decisions = field(default_factory=Decisions)
     given: list[Approval] = field(default_factory=list)
+    scan_required: bool = False
 
 
 @dataclass(frozen=True)

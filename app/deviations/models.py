@@ -14,7 +14,9 @@ CLOSING = ("closed_at", "closed_by", "closed_party", "closing")
 
 
 class Deviation(Base):
-    """One entry of the register. `kind`: deviation (what was done differently), waiver (what both parties accept as it is), punch (what is still to do).
+    """One entry of the register.
+
+    `kind`: deviation (what was done differently), waiver (what both parties accept as it is), punch (what is still to do).
 
     What was recorded never changes; it can only be closed, once, with a note that says what was done.
     """

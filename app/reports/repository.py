@@ -131,7 +131,9 @@ def _verdict(row: VerdictRevision) -> dict[str, Any]:
     return {"revision": row.revision, "verdict": row.verdict, "hash": row.hash, "at": _iso(row.at), "judge_version": row.judge_version}
 
 
-def _approvals(s: Session, engagement: Engagement, attempt: Attempt, plan: PlanRevision, judged: list[VerdictRevision], waivers: list[str]) -> list[dict[str, Any]]:
+def _approvals(
+    s: Session, engagement: Engagement, attempt: Attempt, plan: PlanRevision, judged: list[VerdictRevision], waivers: list[str]
+) -> list[dict[str, Any]]:
     """Return the approvals of this plan, attempt, verdicts, reports and waivers, and those that lift or close; oldest first."""
     objects = [attempt.id, plan.id, *waivers, *(v.id for v in judged), *(r.id for r in reports_of(s, attempt.id))]
     hashes = [plan.hash, *(v.hash for v in judged), *(v.manifest_hash for v in judged)]

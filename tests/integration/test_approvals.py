@@ -153,11 +153,32 @@ def test_a_sign_off_keeps_the_scan_by_its_hash_and_opens_the_next_gate(cast: Cas
         with pytest.raises(BadInput) as caught:
             decide(s, "sign_off", cast.wang_fang, object_id=main.id, scan=b"MZ not a picture", scan_name="signed.pdf")
         assert caught.value.errors[0].pointer == "/scan"
-        decide(s, "sign_off", cast.wang_fang, object_id=main.id)
+        decide(s, "sign_off", cast.wang_fang, object_id=main.id, scan=PNG)
         start_attempt(s, engagement_id=engagement.id, gate="G4", actor=cast.li_wei)
         scans = [a["scan_sha256"] for a in overview(s, engagement_id=engagement.id, actor=cast.viewer)["approvals"] if a["object_kind"] == "sign_off"]
     assert store.read(scans[0]) == PNG
-    assert scans[1] is None
+    assert scans[1] == scans[0]
+
+
+def test_a_required_sign_off_without_the_scan_is_refused_a_rejection_and_a_consent_need_none(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        first = run(s, cast, engagement, "G1")
+        decide(s, "sign_off", cast.chen_jing, object_id=first.id)  # recorded, not required, by the plan
+        run(s, cast, engagement, "G2")
+        main = run(s, cast, engagement, "G3", sign=False)
+        assert [i["scan_required"] for i in pending(s, actor=cast.wang_fang) if i["object_id"] == main.id] == [True]
+        with pytest.raises(BadInput, match="without the scan") as caught:
+            decide(s, "sign_off", cast.chen_jing, object_id=main.id)
+        assert caught.value.errors[0].pointer == "/scan"
+        decide(s, "sign_off", cast.chen_jing, object_id=main.id, decision="reject")
+        assert start_refusal(s, cast, engagement, "G4") == "sign_off_missing"
+
+
+def start_refusal(s, cast: Cast, engagement: Engagement, gate: str) -> str:
+    with pytest.raises(Refused) as caught:
+        start_attempt(s, engagement_id=engagement.id, gate=gate, actor=cast.li_wei)
+    return caught.value.code
 
 
 def test_a_report_that_is_not_there_cannot_be_signed(cast: Cast) -> None:

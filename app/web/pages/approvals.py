@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 from starlette.datastructures import FormData
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from app.approvals import usecases as approvals
 from app.attempts import usecases as attempts
@@ -14,7 +14,7 @@ from app.engagements import usecases as engagements
 from app.kit.db import read_session, write_session
 from app.kit.errors import NotFound, QuadgateError
 from app.kit.i18n import N_
-from app.web import views
+from app.web import flash, views
 from app.web.forms import Upload, uploads
 from app.web.pages.board import refusal
 from app.web.render import page
@@ -89,4 +89,4 @@ def decide(request: Request, kind: str, object_id: str, who: Signed, form: Form,
         if error.status == 404:
             raise
         return decide_page(request, who, kind, object_id, text_of(form, "comment"), error)
-    return RedirectResponse("/sign-off", 303)
+    return flash.redirect("/sign-off", text_of(form, "decision"))

@@ -1,0 +1,151 @@
+"""The register: recorded with owner, reason and due date, closed with a note, never rewritten; a waiver takes both and is never a pass."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from app.accounts.actor import Actor
+from app.approvals.usecases import approve, pending
+from app.attempts.usecases import start_attempt
+from app.audit.models import AuditRow
+from app.deviations.models import Deviation
+from app.deviations.usecases import close_deviation, deviations, record_deviation
+from app.engagements.usecases import overview
+from app.kit import clock
+from app.kit.db import read_session, write_session
+from app.kit.errors import BadInput, Forbidden, NotFound, Refused
+from app.reports.usecases import dataset
+from tests.people import Cast
+from tests.scenes import decide, engage, run
+
+SOON = (clock.now() + timedelta(days=30)).date().isoformat()
+
+
+def _entry(s: Any, engagement: Any, actor: Actor, **more: Any) -> Deviation:
+    told = {"kind": "punch", "gate": "G1", "what": "缺少一根备用光纤", "reason": "物流延误", "owner_party": "vendor", "owner": "李伟", "due": SOON}
+    return record_deviation(s, engagement_id=engagement.id, actor=actor, **{**told, **more})
+
+
+def test_an_entry_names_what_is_wrong_with_each_field(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        with pytest.raises(BadInput) as caught:
+            _entry(
+                s,
+                engagement,
+                cast.li_wei,
+                kind="wish",
+                gate="G9",
+                what=" ",
+                reason="x" * 2001,
+                owner="",
+                owner_party="both",
+                due="soon",
+                severity="?",
+            )
+        past = (clock.now() - timedelta(days=3)).date().isoformat()
+        with pytest.raises(BadInput) as late:
+            _entry(s, engagement, cast.li_wei, due=past)
+    assert {e.pointer for e in caught.value.errors} == {"/kind", "/gate", "/what", "/reason", "/owner", "/owner_party", "/due", "/severity"}
+    assert [e.pointer for e in late.value.errors] == ["/due"]
+
+
+def test_an_entry_is_closed_once_with_a_note_and_stays(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        first, second = _entry(s, engagement, cast.li_wei), _entry(s, engagement, cast.zhao_lei, kind="deviation", gate="G2")
+        with pytest.raises(BadInput, match="stays open"):
+            close_deviation(s, deviation_id=first.id, closing=" ", actor=cast.wang_fang)
+        close_deviation(s, deviation_id=first.id, closing="已补发，见照片 3", actor=cast.wang_fang)
+        with pytest.raises(Refused, match="closed already"):
+            close_deviation(s, deviation_id=first.id, closing="再次关闭", actor=cast.li_wei)
+        shown = deviations(s, engagement_id=engagement.id, actor=cast.viewer)
+        actions = list(s.execute(select(AuditRow.action).where(AuditRow.object_kind == "deviation").order_by(AuditRow.seq)).scalars())
+    assert [(d["label"], d["state"], d["closed_by"]) for d in shown] == [("D-2", "open", ""), ("P-1", "closed", "王芳")]
+    assert second.recorded_party == "customer"
+    assert actions == ["punch.record", "deviation.record", "punch.close"]
+
+
+def test_what_was_recorded_is_never_rewritten_nor_removed(cast: Cast) -> None:
+    with write_session() as s:
+        found = _entry(s, engage(s, cast), cast.li_wei).id
+    for change in (lambda s, d: setattr(d, "due", d.due + timedelta(days=90)), lambda s, d: s.delete(d)):
+        with pytest.raises(RuntimeError, match="about to be"), write_session() as s:
+            change(s, s.get_one(Deviation, found))
+
+
+def test_a_viewer_records_nothing_and_a_stranger_sees_no_register(cast: Cast) -> None:
+    from dataclasses import replace
+
+    stranger = replace(cast.zhao_lei, login="other.customer", user_id="c")
+    with write_session() as s:
+        engagement = engage(s, cast)
+        entry = _entry(s, engagement, cast.li_wei)
+        with pytest.raises(Forbidden):
+            _entry(s, engagement, cast.viewer)
+        with pytest.raises(NotFound):
+            deviations(s, engagement_id=engagement.id, actor=stranger)
+        with pytest.raises(NotFound):
+            close_deviation(s, deviation_id=entry.id, closing="已处理", actor=stranger)
+
+
+def test_a_waiver_takes_both_parties_and_changes_no_verdict_and_opens_no_gate(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        for gate in ("G1", "G2"):
+            run(s, cast, engagement, gate)
+        run(s, cast, engagement, "G3", "fail")
+        before = overview(s, engagement_id=engagement.id, actor=cast.viewer)
+        waiver = _entry(s, engagement, cast.li_wei, kind="waiver", gate="G3", what="并发 32 的 TTFT 降幅按 24 % 接受")
+        states = []
+        for actor in (cast.chen_jing, cast.wang_fang):
+            states.append(deviations(s, engagement_id=engagement.id, actor=cast.viewer)[0]["state"])
+            decide(s, "waiver", actor)
+        after = overview(s, engagement_id=engagement.id, actor=cast.viewer)
+        assert [*states, after["deviations"][0]["state"]] == ["proposed", "proposed", "granted"]
+        assert (after["state"], after["gates"]) == (before["state"], before["gates"])
+        assert after["gates"][2]["verdict"] == "fail"
+        with pytest.raises(Refused, match="Stop-loss"):
+            start_attempt(s, engagement_id=engagement.id, gate="G4", actor=cast.li_wei)
+        close_deviation(s, deviation_id=waiver.id, closing="让步期满", actor=cast.wang_fang)
+        assert "waiver" not in [i["object_kind"] for i in pending(s, actor=cast.chen_jing)]
+
+
+def test_one_party_alone_grants_no_waiver_and_a_rejected_or_closed_one_stays_so(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        waiver = _entry(s, engagement, cast.zhao_lei, kind="waiver")
+        decide(s, "waiver", cast.chen_jing, decision="reject")
+        decide(s, "waiver", cast.wang_fang)
+        assert deviations(s, engagement_id=engagement.id, actor=cast.viewer)[0]["state"] == "rejected"
+        other = _entry(s, engagement, cast.zhao_lei, kind="waiver")
+        seen = next(i for i in pending(s, actor=cast.wang_fang) if i["object_id"] == other.id)
+        close_deviation(s, deviation_id=other.id, closing="不再需要", actor=cast.zhao_lei)
+        with pytest.raises(Refused, match="closed already"):
+            approve(s, object_kind="waiver", object_id=other.id, object_hash=seen["object_hash"], decision="approve", actor=cast.wang_fang)
+        assert waiver.number == 1
+
+
+def test_the_gates_report_prints_its_own_entries_and_what_earlier_gates_left_open(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        _entry(s, engagement, cast.li_wei)
+        closed = _entry(s, engagement, cast.li_wei, kind="deviation", what="环境温度高于规定")
+        close_deviation(s, deviation_id=closed.id, closing="空调已修复", actor=cast.zhao_lei)
+        _entry(s, engagement, cast.li_wei, kind="waiver", gate="G2", what="固件版本按现状接受")
+        decide(s, "waiver", cast.chen_jing, cast.wang_fang)
+        _entry(s, engagement, cast.li_wei, gate="G3", what="尚未交付的手册")
+        first, second = run(s, cast, engagement, "G1"), run(s, cast, engagement, "G2")
+    with read_session() as s:
+        g1, g2 = (dataset(s, attempt_id=a.id, language="zh-CN") for a in (first, second))
+    assert [(r["id"], r["state_text"]) for r in g1["deviations"]] == [("D-2", "已关闭")]
+    assert [r["id"] for r in g1["punch"]] == ["P-1"]
+    assert "空调已修复" in g1["deviations"][0]["said"][0]
+    assert [(r["id"], r["state"], len(r["said"])) for r in g2["deviations"]] == [("W-3", "granted", 2)]
+    assert [r["id"] for r in g2["punch"]] == ["P-1"]
+    assert [a["object_kind"] for a in g2["approvals"] if a["object_kind"] == "waiver"] == ["waiver", "waiver"]
+    assert g2["verdict"]["word"] == "pass"  # by its own checks: the waiver adds and takes nothing
