@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from gates.bundle import Bundle
+from gates.g3.extension import FIRST_VERDICT, claimed, extension, way_on
 from gates.g3.figures import figures
 from gates.g3.limits import throughput_gain, ttft_drop
 from gates.g3.product import guards, product_checks, recompute_speedup
@@ -44,13 +46,15 @@ def steps(plan: Plan) -> tuple[StepSpec, ...]:
 
 def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     """Judge a G3 bundle."""
-    declared = steps(plan)
-    gathered = gather(plan, bundle, declared)
-    data = gathered.findings
+    found = claimed(plan, bundle)
+    declared = (*steps(plan), *(extension(plan) if found.pairs else ()))
+    gathered = gather(plan, bundle, declared, known=(FIRST_VERDICT,) if found.said else ())
+    problems = (*found.problems, *gathered.problems)
+    data = replace(gathered.findings, extended_by=found.pairs)
     claims = leave_out(plan, (*run_claims(data), *_cross_claims(plan, data, bundle))) if data.runs else ()
-    standing = Standing(not gathered.problems, claims)
+    standing = Standing(not problems, claims)
     checks: list[CheckResult] = [
-        evidence_check("G3", gathered.problems, len(wanted_files(bundle, declared))),
+        evidence_check("G3", problems, len(wanted_files(bundle, declared))),
         validity_check("G3", standing),
         *product_checks(data, standing),
     ]
@@ -61,9 +65,10 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     return GateJudgement(
         checks=tuple(checks),
         claims=claims,
-        not_tested=(*not_tested(plan), *_not_measured(plan)),
+        not_tested=(*not_tested(plan), *_not_measured(plan, data.pairs)),
         figures=figures(plan, data, checks),
-        risk=risk(plan.decision),
+        risk=risk(plan.decision, looks=2 if found.pairs else 1),
+        pairs=data.pairs,
     )
 
 
@@ -71,12 +76,12 @@ def _cross_claims(plan: Plan, data: Findings, bundle: Bundle) -> tuple[ClaimResu
     """Return the claims that compare arms with each other, and with G2."""
     identity = tuple(output_identity(data, arm) for arm in data.arms if arm != "placebo") if "recompute" in plan.arms.once else ()
     once = (across.placebo(data),) if "placebo" in plan.arms.once else ()
-    replayed = (across.replay(data),) if plan.decision.pairs > 1 else ()
-    agree = (across.baselines_agree(data),) if plan.decision.pairs > 1 else ()
+    replayed = (across.replay(data),) if data.pairs > 1 else ()
+    agree = (across.baselines_agree(data),) if data.pairs > 1 else ()
     return (*identity, *once, *replayed, *agree, across.g2_agreement(data, bundle.inputs.get("g2_baseline")), across.gain_explained(data))
 
 
-def _not_measured(plan: Plan) -> tuple[dict[str, Any], ...]:
+def _not_measured(plan: Plan, pairs: int) -> tuple[dict[str, Any], ...]:
     reason = Text("No cell of this attempt measures it; advisory.", "本次尝试没有相应测点；仅供参考的项目。")
     out: list[dict[str, Any]] = [
         {"check": name, "title": title.json(), "reason": reason.json()}
@@ -87,10 +92,10 @@ def _not_measured(plan: Plan) -> tuple[dict[str, Any], ...]:
         out.append(
             {"check": "sla_ttft_p50", "title": Text("SLA: TTFT p50", "SLA：TTFT p50").json(), "reason": Text("No SLA agreed.", "未约定 SLA。").json()}
         )
-    if plan.decision.pairs == 1:
+    if pairs == 1:
         told = Text("The plan has one run pair, so runs cannot be compared with each other.", "计划仅有一个轮次对，轮次间无法比较。")
         out.append({"claim": "baselines_agree", "title": Text("Baseline runs agree", "各基线轮次一致").json(), "reason": told.json()})
     return tuple(out)
 
 
-GATE = GateSpec(id="G3", order=3, title=Text("Main gate", "主门禁"), steps=steps, judge=judge)
+GATE = GateSpec(id="G3", order=3, title=Text("Main gate", "主门禁"), steps=steps, judge=judge, extension=extension, way_on=way_on)

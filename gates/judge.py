@@ -47,6 +47,7 @@ def judge(bundle: Bundle) -> dict[str, Any]:
         raise Unreadable(f"{spec.id} has no check at all, which is an error.", f"{spec.id} 没有任何检查项，属于错误。")
     checks = (*_attempt_checks(plan, bundle), *judgement.checks)
     verdict = roll_up(checks)
+    way_on = spec.way_on(plan, bundle, verdict, checks) if spec.way_on else None
     attempt = bundle.manifest["attempt"]
     document = {
         "schema": 1,
@@ -60,14 +61,15 @@ def judge(bundle: Bundle) -> dict[str, Any]:
         "manifest_hash": bundle.manifest_hash,
         "simulated": _simulated(plan, bundle),
         "time_scale": plan.rig.time_scale,
-        "summary": _summary(spec.title, verdict, checks).json(),
+        "summary": _summary(spec.title, verdict, checks, way_on).json(),
         "risk": (judgement.risk or Text("Each figure is held against its limit.", "各项数值直接与限值比较。")).json(),
         "decision": {
             "rule": plan.decision.rule,
             "comparison": plan.decision.comparison,
             "confidence": plan.decision.confidence,
-            "pairs": plan.decision.pairs,
+            "pairs": judgement.pairs or plan.decision.pairs,
         },
+        "extension": way_on,
         "checks": [check.json() for check in checks],
         "claims": [claim.json() for claim in judgement.claims],
         "not_tested": list(judgement.not_tested),
@@ -139,8 +141,8 @@ def _attempt_checks(plan: Plan, bundle: Bundle) -> list[CheckResult]:
     return [CheckResult(name if n == 0 else f"{name}_{n + 1}", title, Verdict.INCONCLUSIVE, reason) for n, reason in enumerate(reasons)]
 
 
-def _summary(title: Text, verdict: Verdict, checks: Iterable[CheckResult]) -> Text:
-    """Return the verdict in one or two sentences, with the first reason."""
+def _summary(title: Text, verdict: Verdict, checks: Iterable[CheckResult], way_on: Mapping[str, Any] | None = None) -> Text:
+    """Return the verdict in one or two sentences, with the first reason, and what would change an inconclusive one."""
     blocking = [c for c in checks if c.severity is Severity.BLOCKING]
     head = Text("{g} {w}.", "{g}：{w}。").fill(g=title, w=_WORDS[verdict])
     if verdict is Verdict.PASS:
@@ -154,4 +156,7 @@ def _summary(title: Text, verdict: Verdict, checks: Iterable[CheckResult]) -> Te
         tail = Text(f" {name.en}: {said.en}", f"{name.zh}：{said.zh}")
         if more:
             tail = Text(tail.en + f" ({more} more.)", tail.zh + f"（另有 {more} 项。）")
+        if way_on and verdict is Verdict.INCONCLUSIVE:
+            next_step = Text.parse(way_on["reason"])
+            tail = Text(f"{tail.en} {next_step.en}", tail.zh + next_step.zh)
     return Text(head.en + tail.en, head.zh + tail.zh)

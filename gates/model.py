@@ -24,6 +24,9 @@ class Verdict(StrEnum):
     INVALID = "invalid"
 
 
+MORE_PAIRS = "more_pairs"  # what would answer an inconclusive check: run pairs beyond those that were measured
+
+
 class Because(StrEnum):
     """Why a verdict is conditional."""
 
@@ -152,6 +155,7 @@ class CheckResult:
     tier: int | None = None
     host: str | None = None
     source: str = ""  # the plan's field, e.g. g3.ttft_p50_drop_min
+    remedy: str = ""  # of an inconclusive check: MORE_PAIRS, or nothing where only other evidence would answer it
     evidence: tuple[str, ...] = ()
 
     def json(self) -> dict[str, Any]:
@@ -173,6 +177,7 @@ class CheckResult:
             "tier": self.tier,
             "host": self.host,
             "source": self.source,
+            "remedy": self.remedy,
             "evidence": list(self.evidence),
         }
 
@@ -241,6 +246,8 @@ class GateSpec:
     title: Text
     steps: Callable[[Plan], tuple[StepSpec, ...]]
     judge: Callable[..., GateJudgement]
+    extension: Callable[[Plan], tuple[StepSpec, ...]] | None = None  # the steps that extend an inconclusive attempt, once
+    way_on: Callable[..., dict[str, Any]] | None = None  # (plan, bundle, verdict, checks): what an extension did, or could do
 
 
 @dataclass(frozen=True)
@@ -253,6 +260,7 @@ class GateJudgement:
     figures: dict[str, Any] = field(default_factory=dict)
     risk: Text | None = None
     facts: dict[str, Any] = field(default_factory=dict)  # e.g. the baseline that G2 freezes
+    pairs: int | None = None  # run pairs that were judged, where it is not the plan's number
 
 
 def _plain(value: Any) -> Any:

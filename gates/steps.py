@@ -111,14 +111,14 @@ def soak_step(plan: Plan) -> StepSpec:
     )
 
 
-def judge_step() -> StepSpec:
+def judge_step(key: str = "judge") -> StepSpec:
     """Return the step that judges the attempt from its evidence."""
-    return StepSpec(key="judge", kind=StepKind.JUDGE, title=Text("Judge the evidence", "依据证据判定"))
+    return StepSpec(key=key, kind=StepKind.JUDGE, title=Text("Judge the evidence", "依据证据判定"))
 
 
-def report_step() -> StepSpec:
+def report_step(key: str = "report") -> StepSpec:
     """Return the step that writes the report in both languages."""
-    return StepSpec(key="report", kind=StepKind.REPORT, title=Text("Write the report", "生成报告"))
+    return StepSpec(key=key, kind=StepKind.REPORT, title=Text("Write the report", "生成报告"))
 
 
 def telemetry_period_ns(plan: Plan) -> int:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from gates.g3.deciding import AUDITS, Above, Decided, of_drop, of_gain
-from gates.model import Because, CheckResult, ClaimResult, ClaimStatus, Limit, Severity, Verdict
+from gates.model import MORE_PAIRS, Because, CheckResult, ClaimResult, ClaimStatus, Limit, Severity, Verdict
 from gates.plan import Plan
 from gates.rules.across import tier_pairs
 from gates.rules.claim import Findings
@@ -22,7 +22,7 @@ _FRAGILE = Text(
     "仅以某一轮基线为基准时结论会改变：结果脆弱，故为有条件通过。",
 )
 _GUARD = Text(" The estimate clears the limit, its interval does not: conditional.", "估计值达标而区间未达标：有条件通过。")
-_MORE = Text(" The interval still holds the limit: more run pairs are needed.", "区间仍含限值：需补充轮次对。")
+_MORE = Text(" The interval still holds the limit: only more run pairs can tell.", "区间仍含限值：只有更多轮次对才能判定。")
 
 
 def ttft_drop(plan: Plan, data: Findings, standing: Standing, tier: int) -> CheckResult:
@@ -155,14 +155,14 @@ def _answer(blank: CheckResult, outcome: Outcome, decided: Decided, reason: Text
     elif decided.because is Because.GUARD:
         reason = _join(reason, _GUARD)
     elif decided.above is None and decided.verdict is Verdict.INCONCLUSIVE and outcome.interval.low is not None:
-        reason = _join(reason, _MORE)
+        reason, blank = _join(reason, _MORE), replace(blank, remedy=MORE_PAIRS)
     return replace(
         blank, verdict=decided.verdict, because=decided.because, reason=reason, value=outcome.value, interval=outcome.interval, margin=margin
     )
 
 
 def _carry(blank: CheckResult, found: CheckResult) -> CheckResult:
-    return replace(blank, verdict=found.verdict, reason=found.reason)
+    return replace(blank, verdict=found.verdict, reason=found.reason, remedy=found.remedy)
 
 
 def _join(a: Text, b: Text) -> Text:

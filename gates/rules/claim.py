@@ -54,6 +54,11 @@ class Run:
         return str(self.spec.params["arm"])
 
     @property
+    def prompts(self) -> str:
+        """Return the name of the prompt set."""
+        return str(self.spec.params["set"])
+
+    @property
     def tiers(self) -> tuple[int, ...]:
         """Return the concurrencies that the step asks for."""
         return tuple(int(t["tier"]) for t in self.spec.params["tiers"])
@@ -75,6 +80,16 @@ class Findings:
 
     plan: Plan
     runs: tuple[Run, ...]
+    extended_by: int = 0  # run pairs that an extension added to the plan's
+
+    @property
+    def pairs(self) -> int:
+        """Return how many run pairs there must be: the plan's, and those of an extension."""
+        return self.plan.decision.pairs + self.extended_by
+
+    def first_with_prompts_of(self, run: Run) -> Run:
+        """Return the first run that asked the prompt set of a run: the one that all others of the set must equal."""
+        return next((r for r in self.runs if r.prompts == run.prompts), run)
 
     def of(self, arm: str) -> tuple[Run, ...]:
         """Return the runs of an arm, in the order of the plan."""

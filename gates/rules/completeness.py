@@ -23,9 +23,9 @@ class Gathered:
     problems: tuple[Problem, ...]
 
 
-def gather(plan: Plan, bundle: Bundle, steps: Sequence[StepSpec]) -> Gathered:
-    """Read the pack of every job step, and collect all problems of completeness."""
-    problems = [*_missing_files(bundle, steps), *_foreign_files(bundle, steps)]
+def gather(plan: Plan, bundle: Bundle, steps: Sequence[StepSpec], *, known: Sequence[str] = ()) -> Gathered:
+    """Read the pack of every job step, and collect all problems of completeness. `known`: paths that belong to no step, and yet to the gate."""
+    problems = [*_missing_files(bundle, steps), *(p for p in _foreign_files(bundle, steps) if p.evidence not in known)]
     runs = []
     for step in steps:
         if step.kind is not StepKind.JOB:

@@ -170,8 +170,14 @@ def above(effect: Effect, limit: Decimal, decision: Decision) -> bool:
     return measured(effect, decision, limit) > limit if decision.comparison == "rounded" else effect.exceeds(limit)
 
 
-def risk(decision: Decision) -> Text:
-    """Return the risk of the rule in words, printed under every verdict."""
+def risk(decision: Decision, *, looks: int = 1) -> Text:
+    """Return the risk of the rule in words, printed under every verdict.
+
+    `looks`: how often the data were looked at to decide, 2 after an extension. The chances of several looks add up at most (Bonferroni).
+    """
+    if looks > 1:
+        said, again = risk(decision), _LOOKS.fill(n=looks)
+        return Text(said.en + again.en, said.zh + again.zh)
     if decision.rule == "simple":
         return Text(
             "Decision rule: simple acceptance, shared risk. The estimate itself is held against the limit; where the true value lies at the limit, "
@@ -188,6 +194,12 @@ def risk(decision: Decision) -> Text:
         "With r = 1 a wrong acceptance has a chance below 2.5 %; r = 0 is shared risk.",
         "判定规则：按 ILAC-G8 的保护带接受，w = r U，r = {r}，U = 2 u 由轮次对的离散得出。r = 1 时误接受概率低于 2.5 %；r = 0 即风险共担。",
     ).fill(r=format(decision.guard_r, "f"))
+
+
+_LOOKS = Text(
+    " The attempt was extended: the data were looked at {n} times, so the chance of a wrong acceptance is up to {n} times the one named.",
+    "本次尝试经过补充：数据共判定 {n} 次，误接受的概率至多为上述数值的 {n} 倍。",
+)
 
 
 def flips(effect: Effect, baselines: Sequence[Fraction], same: Sequence[Decimal], decision: Decision) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gates.model import Attribution, CheckResult, ClaimResult, ClaimStatus, Verdict
+from gates.model import MORE_PAIRS, Attribution, CheckResult, ClaimResult, ClaimStatus, Verdict
 from gates.plan import Plan
 from gates.rules.claim import TITLES
 from gates.text import Text
@@ -32,6 +32,7 @@ class Refusal:
 
     verdict: Verdict
     reason: Text
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,9 @@ class Standing:
         doubtful = self.doubtful(needed)
         if doubtful:
             return Refusal(
-                Verdict.INCONCLUSIVE, Text("Not judged, validity is not proven: {c}", "有效性未证明，不作判定：{c}").fill(c=_named(doubtful))
+                Verdict.INCONCLUSIVE,
+                Text("Not judged, validity is not proven: {c}", "有效性未证明，不作判定：{c}").fill(c=_named(doubtful)),
+                _remedy(doubtful),
             )
         return None
 
@@ -91,7 +94,11 @@ def validity_check(gate: str, standing: Standing) -> CheckResult:
     if broken or doubtful:
         found, verdict = (broken, Verdict.INVALID) if broken else (doubtful, Verdict.INCONCLUSIVE)
         files = tuple(dict.fromkeys(path for c in found for path in c.evidence))[:20]
-        return CheckResult(ident, title, verdict, _named(found), quantity="claims", value=str(len(found)), evidence=files)
+        reason, remedy = (_named(broken), "") if broken else (_named(doubtful), _remedy(doubtful))
+        if files and not broken and not remedy:
+            named = ", ".join(files[:3]) + (", ..." if len(files) > 3 else "")
+            reason = Text("{r} To look at: {f}", "{r}相关证据：{f}").fill(r=reason, f=named)
+        return CheckResult(ident, title, verdict, reason, quantity="claims", value=str(len(found)), remedy=remedy, evidence=files)
     held = sum(c.status is ClaimStatus.HOLDS for c in standing.claims)
     out = sum(c.status is ClaimStatus.NOT_TESTED for c in standing.claims)
     reason = Text("{n} claims hold, {o} were left out by agreement.", "{n} 项断言成立，{o} 项按约定不测。").fill(n=held, o=out)
@@ -100,7 +107,7 @@ def validity_check(gate: str, standing: Standing) -> CheckResult:
 
 def refused(check: CheckResult, refusal: Refusal) -> CheckResult:
     """Return a check that may not speak: the verdict of the refusal, no value, no margin."""
-    return replace(check, verdict=refusal.verdict, reason=refusal.reason, value=None, margin=None, interval=None, because=None)
+    return replace(check, verdict=refusal.verdict, reason=refusal.reason, remedy=refusal.remedy, value=None, margin=None, interval=None, because=None)
 
 
 def leave_out(plan: Plan, claims: Iterable[ClaimResult]) -> tuple[ClaimResult, ...]:
@@ -126,6 +133,15 @@ def not_tested(plan: Plan) -> tuple[dict[str, Any], ...]:
         }
         for n in plan.not_tested
     )
+
+
+def _remedy(doubtful: Sequence[ClaimResult]) -> str:
+    """Return MORE_PAIRS where further run pairs can answer all doubts.
+
+    They can where baseline runs disagree, with each other or with G2: what is compared there are means over runs. They cannot where
+    something is unknown, since that takes the evidence of it.
+    """
+    return MORE_PAIRS if doubtful and all(c.claim in AGREEMENT and c.status is ClaimStatus.BREACHED for c in doubtful) else ""
 
 
 def _named(claims: Sequence[ClaimResult]) -> Text:

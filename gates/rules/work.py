@@ -28,7 +28,7 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
         for run in data.of(arm):
             files = tuple(run.pack.path(f) for f in ("records.jsonl", "workload.json", "engine.json", "arm.json"))
             for tier in run.tiers:
-                wrong = _tier_differs(data, run, tier) or _prompts_differ(data, first, run, tier)
+                wrong = _tier_differs(data, run, tier) or _prompts_differ(data, run, tier)
                 if wrong:
                     yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, tier, files)
             silent = [k for k in _SAME_ENGINE if run.pack.engine.get(k) is None or first.pack.engine.get(k) is None]
@@ -69,14 +69,15 @@ def _tier_differs(data: Findings, run: Run, tier: int) -> Text | None:
     return None
 
 
-def _prompts_differ(data: Findings, first: Run, run: Run, tier: int) -> Text | None:
-    """Return whether a run's prompts are others than those of the first run (for the placebo: must all be others), or not those declared."""
-    mine = {r.prompt_sha256 for r in run.pack.of("measure", tier)}
-    if run.arm == "placebo":
-        used = {r.prompt_sha256 for other in data.runs if other is not run for r in other.pack.requests}
-        if mine & used:
-            return Text(f"{len(mine & used)} prompts of the placebo were used elsewhere.", f"安慰剂中有 {len(mine & used)} 个提示在别处用过。")
-    elif mine != {r.prompt_sha256 for r in first.pack.of("measure", tier)}:
+def _prompts_differ(data: Findings, run: Run, tier: int) -> Text | None:
+    """Return whether a run's prompts are others than those of the first run of its set, were used in another set, or are not those declared."""
+    mine, first = {r.prompt_sha256 for r in run.pack.of("measure", tier)}, data.first_with_prompts_of(run)
+    others = [r for r in data.runs if r.prompts != run.prompts and (run.arm == "placebo" or r.arm != "placebo")]
+    again = mine & {request.prompt_sha256 for other in others for request in other.pack.requests}
+    if again:
+        who = Text("the placebo", "安慰剂") if run.arm == "placebo" else Text(run.key, run.key)
+        return Text("{n} prompts of {who} were used elsewhere.", "{who}中有 {n} 个提示在别处用过。").fill(n=len(again), who=who)
+    if mine != {r.prompt_sha256 for r in first.pack.of("measure", tier)}:
         return Text(f"the prompts are not those of {first.key}.", f"提示与 {first.key} 不同。")
     declared = next((t for t in run.pack.workload.get("tiers") or () if at(t, "tier") == tier), None)
     ordered = "\n".join(r.prompt_sha256 for r in sorted(run.pack.of("measure", tier), key=lambda r: r.prompt))
@@ -169,7 +170,7 @@ def _stored(data: Findings, run: Run) -> Finding:
         reason = Text("{m} of {n} prefixes were stored, {f} requests failed.", "{n} 个前缀中写入 {m} 个，{f} 个请求失败。")
         return Finding(ClaimStatus.BREACHED, reason.fill(m=len(requests) - len(failed), n=needed, f=len(failed)), None, run.key, None, files)
     per_token, block = exact(run.pack.engine.get("kv_bytes_per_token")), count(run.pack.engine.get("block_tokens")) or 1
-    written = _bytes_stored(run)
+    written = _bytes_stored(run, alone=run is next(r for r in data.of(run.arm) if r.spec.params.get("store")))
     if per_token is None or per_token <= 0 or written is None:
         return unknown(run, "nothing tells how many bytes were stored.", "没有写入字节数的证据。", files=("counters.jsonl",))
     context = data.plan.workload.context_tokens
@@ -183,8 +184,11 @@ def _store_answered(r: Request) -> bool:
     return r.error is None and r.http_status == 200 and r.prompt_tokens == r.tokens_sent
 
 
-def _bytes_stored(run: Run) -> Decimal | None:
-    """Return the bytes of the store phase: by the engine's own counter, else what its process wrote, else what lay in the directory after it."""
+def _bytes_stored(run: Run, *, alone: bool) -> Decimal | None:
+    """Return the bytes of the store phase: by the engine's own counter, else what its process wrote, else what lay in the directory after it.
+
+    `alone`: no other store phase came before it, so that all that lies there is its own.
+    """
     rows = [c for c in run.pack.counters if c.get("phase") == "store"]
     before, after = next((c for c in rows if c.get("when") == "before"), None), next((c for c in rows[::-1] if c.get("when") == "after"), None)
     counted = growth(at(before, "metrics"), at(after, "metrics"), STORE_BYTES)
@@ -194,7 +198,7 @@ def _bytes_stored(run: Run) -> Decimal | None:
     if low is not None and high is not None and high > low:
         return Decimal(high - low)
     sizes = [count(c.get("bytes")) for c in run.pack.coldness if c.get("when") == "after_cool"]
-    return Decimal(sum(s or 0 for s in sizes)) if sizes and None not in sizes else None
+    return Decimal(sum(s or 0 for s in sizes)) if alone and sizes and None not in sizes else None
 
 
 def output_identity(data: Findings, arm: str) -> ClaimResult:
@@ -203,16 +207,16 @@ def output_identity(data: Findings, arm: str) -> ClaimResult:
         return not_applicable(
             "output_identity", arm, "Outputs are compared with this arm, or it asks other prompts.", "以该对照组为参照，或其提示不同。"
         )
-    reference = data.of("recompute")
     limit = data.plan.validity.divergence_excess_max
 
     def findings() -> Iterator[Finding]:
         for run in data.of(arm):
-            if not reference:
+            reference = next((r for r in data.of("recompute") if r.prompts == run.prompts), None)
+            if reference is None:
                 yield unknown(run, "there is no recompute run to compare with.", "没有可比较的重算轮次。")
                 continue
             for tier in run.tiers:  # by itself: pooled, a large sound tier would hide a small broken one
-                yield _diverged(run, reference[0], tier, limit)
+                yield _diverged(run, reference, tier, limit)
 
     fault = Attribution.PRODUCT if arm == "candidate" else Attribution.RIG
     return fold("output_identity", arm, findings(), limit=Limit("<=", high=limit), fault=fault)

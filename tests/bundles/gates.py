@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from gates import g2_baseline, g3_main, g4_soak
+from gates.canonical import canonical_bytes, sha256_of
+from gates.g3.extension import FIRST_VERDICT, extension
 from gates.model import StepKind, StepSpec
 from gates.plan import Plan
 from tests.bundles.evidence import BOOT, HOST, Evidence, dumped
@@ -34,6 +38,15 @@ def g3_evidence(truth: Truth | None = None, plan: Plan | None = None) -> Evidenc
     return evidence.inputs(lambda d: d.update(g2_baseline={"hash": "sha256:" + "0" * 64, "tiers": tiers}))
 
 
+def extended_evidence(truth: Truth, plan: Plan, first: Mapping[str, Any]) -> Evidence:
+    """Return the evidence of a G3 attempt that was extended after the verdict `first`."""
+    evidence = g3_evidence(truth, plan)
+    _write_runs(evidence, truth, [*g3_main.steps(plan), *extension(plan)])
+    evidence.files[FIRST_VERDICT] = canonical_bytes(first)
+    told = {"pairs": plan.g3.extension_pairs, "from_verdict": sha256_of(first), "at": "2026-12-01T08:00:00Z"}
+    return evidence.inputs(lambda d: d.update(extension=told))
+
+
 def g4_evidence(truth: Truth | None = None, plan: Plan | None = None, *, hours: float | None = None) -> Evidence:
     """Return the evidence of a G4 attempt on a scaled clock: a day of the plan as 24 s unless the plan says otherwise."""
     truth = truth or Truth()
@@ -48,15 +61,22 @@ def g4_evidence(truth: Truth | None = None, plan: Plan | None = None, *, hours: 
 def _runs(gate: str, truth: Truth, plan: Plan, steps: Callable[[Plan], tuple[StepSpec, ...]]) -> Evidence:
     evidence = Evidence(gate, plan, simulated=plan.rig.simulated)
     evidence.files["evidence/inputs.json"] = _inputs(plan)
-    baselines = 0
-    for spec in steps(plan):
-        if spec.kind is StepKind.JOB:
-            factor = 1.0
-            if spec.params["arm"] == "baseline":
-                factor = truth.baseline_runs[baselines] if baselines < len(truth.baseline_runs) else 1.0
-                baselines += 1
-            Run(evidence, spec, truth, factor).write()
+    _write_runs(evidence, truth, steps(plan))
     return evidence
+
+
+def _write_runs(evidence: Evidence, truth: Truth, steps: Sequence[StepSpec]) -> None:
+    """Write the packs of all runs, each arm's runs with what is true of each."""
+    count: dict[str, int] = {}
+    for spec in (spec for spec in steps if spec.kind is StepKind.JOB):
+        arm = spec.params["arm"]
+        number = count[arm] = count.get(arm, -1) + 1
+        factor, here = 1.0, truth
+        if arm == "baseline" and number < len(truth.baseline_runs):
+            factor = truth.baseline_runs[number]
+        if arm == "candidate" and number < len(truth.candidate_drops):
+            here = replace(truth, drop=truth.candidate_drops[number])
+        Run(evidence, spec, here, factor).write()
 
 
 def _inputs(plan: Plan) -> bytes:

@@ -51,6 +51,7 @@ class Truth:
     offsets: bool = False  # write chunk offsets (bigger files; the judge does not need them)
     noise_floor: float = 0.0  # share of outputs in which recompute differs from itself
     baseline_runs: tuple[float, ...] = ()  # a factor on the TTFT of each baseline run
+    candidate_drops: tuple[float, ...] = ()  # the drop of each candidate run, where it is not `drop`
     candidate_decode: float = 1.0  # a factor on the candidate's decode time
     placebo: float = 1.0  # a factor on the placebo's times over recompute's
     # soak: factor on time by progress 0..1, error predicate by request number, bytes of memory by progress
