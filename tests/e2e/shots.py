@@ -57,6 +57,7 @@ def pages() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "engagement": (here, "li.wei", usual | {"overview": start}),
         "stopped": (here, "li.wei", usual | {"overview": d.overview() | stopped()}),
         "plan": (f"{here}/plan", "wang.fang", usual),
+        "register": (f"{here}/register", "li.wei", usual),
         "new": ("/engagements/new", "li.wei", usual),
         "attempt": (there, "li.wei", usual),
         "error": (there, "li.wei", usual | {"attempt": broken}),

@@ -116,7 +116,34 @@ def overview(**more: Any) -> dict[str, Any]:
         "g2_baseline": None,
         "plan": plan,
     }
-    return item() | tail | {"attempts": rows, "approvals": [*plan["approvals"], approval("sign_off", comment="同意", scan_sha256="ab" * 32)]} | more
+    given = [*plan["approvals"], approval("sign_off", comment="同意", scan_sha256="ab" * 32)]
+    return item() | tail | {"attempts": rows, "approvals": given, "deviations": register()} | more
+
+
+def register() -> list[dict[str, Any]]:
+    """Return one entry of each kind and state."""
+    granted = [approval("waiver", "vendor", "陈静"), approval("waiver")]
+    return [
+        entry(1, "punch", "G1", "缺少一根 100G 备用光纤", "物流延误，备件不影响功能", overdue=True),
+        entry(2, "waiver", "G1", "固件 3.2.0 按现状接受，随 3.2.1 升级", "3.2.1 尚在认证", "granted", "major", approvals=granted),
+        entry(4, "waiver", "G3", "并发 32 的一次读取超时按现状接受", "交换机维护窗口内发生", "proposed"),
+        entry(3, "deviation", "G2", "机房温度 29 °C，高于计划的 27 °C", "一台空调检修", "closed", closing="空调已恢复，复测无差异", closed_by="赵磊"),
+    ]
+
+
+def entry(number: int, kind: str, code: str, what: str, reason: str, state: str = "open", severity: str = "minor", **more: Any) -> dict[str, Any]:
+    over = state == "closed"
+    head = {
+        "id": f"0199ad2f-0000-7000-8000-00000000010{number}",
+        "number": number,
+        "label": f"{kind[0].upper()}-{number}",
+        "kind": kind,
+        "gate": code,
+    }
+    who = {"owner_party": "vendor", "owner": "李伟", "due": "2026-12-31", "recorded_by": "赵磊", "recorded_party": "customer"}
+    end = {"closed_at": "2026-11-21T02:00:00.000Z" if over else None, "closed_by": "", "closed_party": "customer" if over else "", "closing": ""}
+    said = {"what": what, "reason": reason, "state": state, "severity": severity, "overdue": False, "approvals": [], "hash": HASH}
+    return head | who | end | said | {"created_at": "2026-11-20T02:00:00.000Z"} | more
 
 
 def attempt_row(code: str, number: int, status: str, verdict: str | None, **more: Any) -> dict[str, Any]:
@@ -281,7 +308,12 @@ def pending(**more: Any) -> dict[str, Any]:
         "title": both("Sign off G3, attempt 1", "签署 G3 第 1 次尝试"),
         "reason": both("The plan requires it before the next gate.", "计划要求签署后才能进入下一门禁。"),
     }
-    return base | words | {"attempt_id": ATTEMPT, "missing": ["customer"], "approvals": [approval("sign_off", "vendor", "陈静")], "mine": True} | more
+    return (
+        base
+        | words
+        | {"attempt_id": ATTEMPT, "scan_required": True, "missing": ["customer"], "approvals": [approval("sign_off", "vendor", "陈静")], "mine": True}
+        | more
+    )
 
 
 FORM = [
