@@ -16,16 +16,25 @@ from gates.pipeline_text import (
     ALREADY_PASSED,
     CONSENT_MISSING,
     EARLIER_OPEN,
+    EXTEND_FIRST,
+    EXTEND_WHY,
+    EXTENDED_ALREADY,
+    EXTENSION_OPEN,
     FIRST,
     JUDGE_AGAIN,
     JUDGED,
     LABELS,
     NEWER,
+    NOT_BY_PAIRS,
     NOT_CONCLUDED,
     NOT_IN_ERROR,
+    NOT_INCONCLUSIVE,
     NOT_SEALED,
+    ONLY_G3,
     RECTIFY,
+    REPORT_FIRST,
     RETRY_WHY,
+    RIG_CAUSE_AGREED,
     SIGN_OFF_MISSING,
     STOPPED,
     USED_UP,
@@ -44,7 +53,7 @@ def _used_up(facts: Facts, gate: str) -> bool:
     if not tries or facts.left(gate) > 0 or any(a.passed or a.active or a.wants_judging for a in tries):
         return False
     last = tries[-1]
-    undecided = last.verdict is Verdict.CONDITIONAL and not last.consent.rejected
+    undecided = last.extendable or (last.verdict is Verdict.CONDITIONAL and not last.consent.rejected)
     retriable = last.status is RunStatus.ERROR and last.verdict is None  # from its failed step
     return not undecided and not retriable
 
@@ -103,6 +112,10 @@ def _may_start_here(facts: Facts, gate: str) -> Refusal | None:
     last = tries[-1] if tries else None
     if last and last.verdict is Verdict.CONDITIONAL and not last.consent.rejected:
         return Refusal("consent_missing", CONSENT_MISSING.fill(gate=gate, number=last.number, parties=parties_text(last.consent.missing)))
+    if last and last.extendable:
+        return Refusal("extend_first", EXTEND_FIRST.fill(gate=gate, number=last.number, pairs=last.may_extend_by))
+    if last and last.extending:
+        return Refusal("extension_open", EXTENSION_OPEN.fill(gate=gate, number=last.number))
     if facts.left(gate) == 0:
         return Refusal("attempts_used_up", USED_UP.fill(gate=gate, allowed=facts.policy.attempts[gate]))
     return None
@@ -156,7 +169,7 @@ def _after(last: AttemptFacts) -> GateState:
         return GateState.RECTIFY
     if last.status is RunStatus.ERROR:
         return GateState.ERROR
-    return GateState.AGAIN
+    return GateState.EXTEND if last.extendable else GateState.AGAIN
 
 
 def next_action(facts: Facts) -> Action:
@@ -191,6 +204,10 @@ def _next_at(facts: Facts, gate: str) -> Action:
         return Action(kind, LABELS[kind].fill(gate=gate), refusal.text, gate, decided.id)
     if tries and may_retry(facts, tries[-1].id) is None:
         return Action("retry", LABELS["retry"].fill(gate=gate), RETRY_WHY.fill(gate=gate, number=tries[-1].number), gate, tries[-1].id)
+    if tries and (last := tries[-1]).extendable:
+        pairs = last.may_extend_by
+        why = EXTEND_WHY.fill(gate=gate, number=last.number, pairs=pairs)
+        return Action("extend", LABELS["extend"].fill(gate=gate, pairs=pairs), why, gate, last.id)
     number, allowed = facts.used(gate) + 1, facts.policy.attempts[gate]
     why = _why_again(decided).fill(gate=gate, number=number, allowed=allowed) if decided else FIRST.fill(gate=gate, number=number, allowed=allowed)
     return Action("start", LABELS["start"].fill(gate=gate), why, gate)
@@ -223,6 +240,30 @@ def may_retry(facts: Facts, attempt_id: str) -> Refusal | None:
     if not attempt.rehearsal and not facts.sealed:
         return Refusal("plan_not_sealed", NOT_SEALED)
     return None
+
+
+def may_extend(facts: Facts, attempt_id: str) -> Refusal | None:
+    """Tell whether an inconclusive attempt may be extended by the planned run pairs now: None, or the refusal (DESIGN 4.6, 4.11)."""
+    attempt = next(a for a in facts.attempts if a.id == attempt_id)
+    words = {"gate": attempt.gate, "number": attempt.number}
+    for holds, code, text in (
+        (attempt.rehearsal or attempt.gate != "G3", "only_g3", ONLY_G3),
+        (attempt.extended, "extended_already", EXTENDED_ALREADY),
+        (attempt.verdict is not Verdict.INCONCLUSIVE, "not_inconclusive", NOT_INCONCLUSIVE),
+        (attempt.rig_cause.agreed, "rig_cause_agreed", RIG_CAUSE_AGREED),
+        (attempt.may_extend_by == 0, "not_by_pairs", NOT_BY_PAIRS),
+        (attempt.status is RunStatus.ERROR, "report_first", REPORT_FIRST),
+    ):
+        if holds:
+            return Refusal(code, text.fill(**words))
+    if running := facts.active():
+        return Refusal("attempt_active", _active_text(running))
+    state, why = engagement_state(facts)
+    if state in (State.STOPPED, State.NOT_CONCLUDED, State.CLOSED, State.CONCLUDED):
+        return Refusal(str(state), why)
+    if facts.at(attempt.gate)[-1].id != attempt_id:
+        return Refusal("newer_attempt", NEWER)
+    return None if facts.sealed else Refusal("plan_not_sealed", NOT_SEALED)
 
 
 def _active_text(running: AttemptFacts) -> Text:

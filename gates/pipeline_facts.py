@@ -37,6 +37,7 @@ class GateState(StrEnum):
     SIGN_OFF = "sign_off"  # passed, and the next gate waits for the signatures
     PASSED = "passed"
     RECTIFY = "rectify"  # failed: mended and tried again
+    EXTEND = "extend"  # inconclusive, and more run pairs are planned for this
     AGAIN = "again"  # inconclusive, invalid, canceled, or a conditional that a party rejected
     STOPPED = "stopped"
     NOT_CONCLUDED = "not_concluded"
@@ -52,7 +53,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Action:
-    """What comes next: seal, start, follow, form, retry, consent, sign_off, lift, close or none."""
+    """What comes next: seal, start, follow, form, retry, extend, consent, sign_off, lift, close or none."""
 
     kind: str
     label: Text
@@ -91,6 +92,8 @@ class AttemptFacts:
     counted: bool = True  # a measured request was sent, or the attempt ended with a verdict
     verdict: Verdict | None = None
     outdated: bool = False  # judged on a baseline of G2 that no longer stands: it says nothing until it is judged again
+    may_extend_by: int = 0  # run pairs by which its verdict says that it may be extended (DESIGN 4.6)
+    extended: bool = False  # it was, or is being, extended: once is all
     on_fail: str = "stop"  # as the plan says that this attempt ran under: a later revision does not undo a stop
     rig_cause: Decisions = Decisions()
     consent: Decisions = Decisions()
@@ -111,6 +114,16 @@ class AttemptFacts:
     def wants_judging(self) -> bool:
         """Tell whether it would let the engagement go on, if only its judgement were not out of date."""
         return self.outdated and self.verdict in (Verdict.PASS, Verdict.CONDITIONAL)
+
+    @property
+    def extendable(self) -> bool:
+        """Tell whether it is extended, and not started afresh. An approved rig cause says that its runs prove nothing: then it is not."""
+        return self.verdict is Verdict.INCONCLUSIVE and self.may_extend_by > 0 and not self.extended and not self.rig_cause.agreed
+
+    @property
+    def extending(self) -> bool:
+        """Tell whether its extension has begun, and was neither judged nor given up."""
+        return self.extended and self.verdict is None
 
     @property
     def stops(self) -> bool:

@@ -19,6 +19,41 @@ JUDGE_AGAIN = Text(
     "Attempt {number} at {gate} was judged on a G2 baseline that no longer stands: it must be judged again.",
     "{gate} 第 {number} 次尝试所依据的 G2 基线已不再有效：须重新判定。",
 )
+EXTEND_FIRST = Text(
+    "Attempt {number} at {gate} is inconclusive, and the plan foresees {pairs} more run pairs for this: extend it; it is not started afresh.",
+    "{gate} 第 {number} 次尝试无法判定，计划已约定可补充 {pairs} 个轮次对：请补充该次尝试，而非重新开始。",
+)
+EXTENSION_OPEN = Text(
+    "The extension of attempt {number} at {gate} ended in an error: retry it, or cancel it; then its first verdict stands and a new attempt counts.",
+    "{gate} 第 {number} 次尝试的补充轮次因错误中断：请重试，或取消；取消后以首次判定为准，新的尝试另行计数。",
+)
+EXTEND_WHY = Text(
+    "Attempt {number} at {gate} is inconclusive. {pairs} more run pairs can decide it; they are judged with the first ones and use up no attempt.",
+    "{gate} 第 {number} 次尝试无法判定。可补充 {pairs} 个轮次对，与已有轮次合并判定；不占用尝试次数。",
+)
+ONLY_G3 = Text(
+    "Only an attempt at the main gate (G3) is extended; a rehearsal or another gate is done anew.",
+    "只有主门禁（G3）的尝试可以补充；预演和其他门禁重新进行。",
+)
+EXTENDED_ALREADY = Text(
+    "Attempt {number} at {gate} was extended once already; a new attempt counts.", "{gate} 第 {number} 次尝试已补充过一次；新的尝试另行计数。"
+)
+NOT_INCONCLUSIVE = Text(
+    "Only an inconclusive verdict is extended; attempt {number} at {gate} has another, or none.",
+    "只有无法判定的结果可以补充；{gate} 第 {number} 次尝试并非如此。",
+)
+NOT_BY_PAIRS = Text(
+    "More run pairs would not decide attempt {number} at {gate}, or its plan foresees none: its verdict says what would. A new attempt counts.",
+    "补充轮次对无法解决 {gate} 第 {number} 次尝试，或其计划未约定补充：判定中已说明原因。新的尝试另行计数。",
+)
+RIG_CAUSE_AGREED = Text(
+    "Both parties approved a rig cause for attempt {number} at {gate}: its runs prove nothing and are not added to. A new attempt may start.",
+    "双方已认可 {gate} 第 {number} 次尝试为测试环境原因：其轮次不作依据，不予补充。可以开始新的尝试。",
+)
+REPORT_FIRST = Text(
+    "The report of attempt {number} at {gate} could not be written: retry that step first.",
+    "{gate} 第 {number} 次尝试的报告未能生成：请先重试该步骤。",
+)
 RECTIFY = Text(
     "{gate} comes first: attempt {number} failed. After rectification a new attempt must pass.",
     "须先通过 {gate}：第 {number} 次尝试不通过，整改后须重新尝试并通过。",
@@ -52,6 +87,7 @@ LABELS = {
     "form": Text("Fill in the form at {gate}", "填写 {gate} 表单"),
     "retry": Text("Retry {gate} from the failed step", "从失败步骤重试 {gate}"),
     "judge": Text("Judge {gate} again", "重新判定 {gate}"),
+    "extend": Text("Extend {gate} by {pairs} run pairs", "补充 {gate} 的 {pairs} 个轮次对"),
     "consent": Text("Decide on the conditional {gate}", "决定 {gate} 有条件通过"),
     "sign_off": Text("Sign off {gate}", "签署 {gate}"),
     "lift": Text("Decide on the stop-loss", "决定是否解除止损"),
@@ -76,8 +112,8 @@ AGAIN = {
         "{gate} 上一次尝试无效，对产品不作结论。排除测试环境原因；下一次计为第 {number} 次（共 {allowed} 次）。",
     ),
     Verdict.INCONCLUSIVE: Text(
-        "The last attempt at {gate} is inconclusive. A new attempt does not continue it: it counts as attempt {number} of {allowed}.",
-        "{gate} 上一次尝试无法判定。新的尝试不是其延续：计为第 {number} 次（共 {allowed} 次）。",
+        "The last attempt at {gate} is inconclusive, and not extended. A new one does not continue it: it counts as attempt {number} of {allowed}.",
+        "{gate} 上一次尝试无法判定，不再补充。新的尝试不是其延续：计为第 {number} 次（共 {allowed} 次）。",
     ),
     Verdict.CONDITIONAL: Text(
         "A party rejected the conditional at {gate}. The next attempt counts as attempt {number} of {allowed}.",

@@ -39,6 +39,7 @@ class Event(StrEnum):
     CANCEL = "cancel"
     FAIL = "fail"  # a step could not be done: with a sentence, and open to a retry
     RETRY = "retry"  # a person lets the failed step be tried again
+    EXTEND = "extend"  # a person adds the planned run pairs to an attempt that was judged inconclusive
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ TABLE: Mapping[tuple[RunStatus, Event], RunStatus] = MappingProxyType(
         (RunStatus.LOST_CONTACT, Event.FAIL): RunStatus.ERROR,
         (RunStatus.ERROR, Event.RETRY): RunStatus.RUNNING,
         (RunStatus.ERROR, Event.CANCEL): RunStatus.CANCELED,
+        (RunStatus.FINISHED, Event.EXTEND): RunStatus.RUNNING,
     }
 )
 

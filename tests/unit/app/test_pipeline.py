@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gates import pipeline_text
 from gates.model import Verdict
-from gates.pipeline import decided_by, engagement_state, first_open, gate_state, may_retry, may_start, next_action
+from gates.pipeline import decided_by, engagement_state, first_open, gate_state, may_extend, may_retry, may_start, next_action
 from gates.pipeline_facts import GATES, AttemptFacts, Decisions, Facts, GateState, Policy, State
 from gates.text import Text
 from gates.transitions import RunStatus
@@ -171,6 +171,61 @@ def test_a_new_attempt_after_an_inconclusive_one_says_that_it_counts() -> None:
     assert "counts as attempt 2 of 3" in action.reason.en
 
 
+def undecided(number: int = 1, **more) -> AttemptFacts:
+    return tried("G3", Verdict.INCONCLUSIVE, number, may_extend_by=2, **more)
+
+
+def test_an_inconclusive_g3_is_extended_and_not_started_afresh_even_when_no_attempt_is_left() -> None:
+    for tries in ((undecided(),), (tried("G3", Verdict.INVALID), undecided(2))):
+        f = facts(tried("G1"), tried("G2"), *tries)
+        action = next_action(f)
+        assert (code(f, "G3"), gate_state(f, "G3"), engagement_state(f)[0]) == ("extend_first", GateState.EXTEND, State.ACTIVE)
+        assert (action.kind, action.attempt_id) == ("extend", tries[-1].id)
+        assert may_extend(f, tries[-1].id) is None
+        assert f.used("G3") == len(tries)
+        assert code(f, "G3", rehearsal=True) is None
+
+
+def test_an_extension_uses_up_no_attempt_and_only_after_it_a_new_one_may_start() -> None:
+    going = facts(tried("G1"), tried("G2"), undecided(extended=True, status=RunStatus.RUNNING))
+    assert (code(going, "G3"), going.used("G3")) == ("attempt_active", 1)
+    again = facts(tried("G1"), tried("G2"), undecided(extended=True))
+    assert code(again, "G3") is None
+    assert (next_action(again).kind, again.left("G3")) == ("start", 1)
+    assert may_extend(again, "G3-1").code == "extended_already"
+    used = facts(tried("G1"), tried("G2"), undecided(extended=True), undecided(2, extended=True))
+    assert engagement_state(used)[0] is State.NOT_CONCLUDED
+
+
+def test_an_extension_in_error_is_retried_or_canceled_before_anything_else() -> None:
+    broken = tried("G3", None, status=RunStatus.ERROR, may_extend_by=2, extended=True)
+    f = facts(tried("G1"), tried("G2"), broken)
+    assert code(f, "G3") == "extension_open"
+    assert next_action(f).kind == "retry"
+    given_up = facts(tried("G1"), tried("G2"), undecided(extended=True, status=RunStatus.CANCELED))
+    assert (code(given_up, "G3"), next_action(given_up).kind) == (None, "start")
+
+
+def test_what_may_not_be_extended_is_refused_with_the_reason() -> None:
+    before = (tried("G1"), tried("G2"))
+
+    def why(attempt: AttemptFacts, *others: AttemptFacts, **more) -> str:
+        return may_extend(facts(*before, attempt, *others, **more), attempt.id).code
+
+    assert why(tried("G3")) == why(tried("G3", Verdict.FAIL)) == why(tried("G3", None)) == "not_inconclusive"
+    assert why(tried("G3", Verdict.INCONCLUSIVE)) == "not_by_pairs"
+    assert why(undecided(rehearsal=True)) == why(tried("G4", Verdict.INCONCLUSIVE, may_extend_by=2)) == "only_g3"
+    assert why(undecided(rig_cause=BOTH)) == "rig_cause_agreed"
+    assert why(undecided(status=RunStatus.ERROR)) == "report_first"
+    assert why(undecided(), tried("G3", None, 2, status=RunStatus.CANCELED, counted=False)) == "newer_attempt"
+    assert why(undecided(), replace(tried("G1", None, 9), rehearsal=True, status=RunStatus.RUNNING)) == "attempt_active"
+    assert why(undecided(), closed=True) == "closed"
+    assert why(undecided(), sealed=False) == "plan_not_sealed"
+    stopped = facts(*before, tried("G2", Verdict.FAIL, 2), undecided())
+    assert may_extend(stopped, "G3-1") is None  # G2 says rectify; a stop is another thing
+    assert may_extend(facts(*before, replace(tried("G2", Verdict.FAIL, 2), on_fail="stop"), undecided()), "G3-1").code == "stopped"
+
+
 @pytest.mark.parametrize("name", [n for n in vars(pipeline_text) if n.isupper()])
 def test_both_languages_of_every_sentence_have_the_same_placeholders(name: str) -> None:
     value = getattr(pipeline_text, name)
@@ -197,6 +252,10 @@ ENDS = st.sampled_from(
         {"verdict": Verdict.INVALID, "status": RunStatus.ERROR},
         {"verdict": None, "status": RunStatus.LOST_CONTACT},
         {"verdict": Verdict.INVALID, "rig_cause": BOTH},
+        {"verdict": Verdict.INCONCLUSIVE, "may_extend_by": 2},
+        {"verdict": Verdict.INCONCLUSIVE, "may_extend_by": 2, "rig_cause": BOTH},
+        {"verdict": Verdict.INCONCLUSIVE, "extended": True, "status": RunStatus.CANCELED},
+        {"verdict": None, "extended": True, "status": RunStatus.ERROR},
     ]
 )
 MOVES = st.lists(st.tuples(st.sampled_from(GATES), st.booleans(), ENDS), max_size=25)
@@ -232,6 +291,9 @@ def _everything_agrees(f: Facts) -> None:
         assert may_start(f, action.gate) is None
     if action.kind == "retry":
         assert may_retry(f, action.attempt_id) is None
+    if action.kind == "extend" and action.gate == "G3":
+        assert may_extend(f, action.attempt_id) is None
+        assert may_start(f, "G3").code == "extend_first"
     for gate in GATES:
         assert f.used(gate) <= POLICY.attempts[gate]
         if gate_state(f, gate) is GateState.READY and state is State.ACTIVE and not f.active():
