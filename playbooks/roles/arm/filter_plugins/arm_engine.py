@@ -9,8 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "offload"))
+from engine_stack import describe as real_engine
+from engine_stack.describe import launch
 
 # What belongs to the medium. Every other key of an arm is the engine's software, and shows up as a difference between arms.
 MEDIUM = ("mount_path", "device", "transport", "mount_options", "address")
@@ -38,11 +44,18 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
     medium = keys.get("mount_path")
     place = {
         "port": int(engine.get("port", 18461)) + int(host.get("index", 0)),
-        "kv_dir": f"{root}/kv/{medium}/{attempt}" if medium else None,
+        "kv_dir": f"{medium_root(site, str(medium), root)}/{attempt}" if medium else None,
         "array_stats": f"{root}/array/{medium}.json" if medium else None,
         "seed": seed,
+        "offload": site.get("offload"),
     }
     return KINDS[kind](engine, keys, place, host, faults_of(site.get("faults"), arm, gate))
+
+
+def medium_root(site: Mapping[str, Any], medium: str, root: str) -> str:
+    """Return the folder for KV on a medium: below the mount point that the role `volume` made, or below our own root where nothing is mounted."""
+    described = (site.get("volume") or {}).get(medium)
+    return f"{described['mount']}/kv" if described else f"{root}/kv/{medium}"
 
 
 def faults_of(faults: Mapping[str, Any] | None, arm: str, gate: str) -> dict[str, float]:
@@ -149,6 +162,32 @@ def _vllm(
     return {**described, **_process(argv, env, folder, root, place["port"], {}, 300)}
 
 
+def _real(
+    engine: Mapping[str, Any], keys: dict[str, Any], place: Mapping[str, Any], host: Mapping[str, Any], faults: Mapping[str, float]
+) -> dict[str, Any]:
+    """Describe vLLM or SGLang on real hardware, with the offload software of targets.offload. It takes no fault."""
+    if faults:
+        raise ValueError(f"A real engine takes no faults, and {', '.join(sorted(faults))} is asked for. Use the simulated engine.")
+    root = str(host["root"])
+    folder = f"{root}/engine/{_digest([dict(engine), place['offload'], keys, place['kv_dir'], place['port']])}"
+    found = real_engine(engine, place["offload"], keys, {**place, "folder": folder})
+    started = launch(found["processes"], folder, host)
+    described = {
+        "model": str(engine["model"]),
+        "kv_dirs": found["kv_dirs"],
+        "array_stats": None,
+        "kv_token_bytes": int(
+            engine.get("kv_bytes_per_token") or 262144
+        ),  # the largest of the common models, so that room is never guessed too small
+        "declared": {"kv_bytes_per_token": engine.get("kv_bytes_per_token"), "block_tokens": engine.get("block_tokens")},
+        "arm": _flat({k: v for k, v in keys.items() if k in MEDIUM}, found["software"]),
+        "prefill_token_s": float(engine.get("prefill_token_s", 0.00005)),
+        "load_token_s": float(engine.get("load_token_s", 0.00002)) if found["kv_dirs"] else None,
+    }
+    files = {**found["files"], **started["files"]}
+    return {**described, **_process(started["argv"], started["env"], folder, root, place["port"], files, int(engine.get("start_timeout_s", 3600)))}
+
+
 def _process(argv: list[str], env: dict[str, str], folder: str, root: str, port: int, files: Mapping[str, Any], timeout_s: int) -> dict[str, Any]:
     """Return how the probe starts and stops the process, and the files for it. The folder's name is the digest of what runs."""
     url, pid_file = f"http://127.0.0.1:{port}", f"{root}/engine/engine.pid"
@@ -190,7 +229,7 @@ _FAULTS: dict[str, Callable[[float], dict[str, Any]]] = {
     "engine-crash": lambda s: {"crash_after_loads": math.ceil(600 / s)},
 }
 _OVER_TIME = ("drift", "leak", "engine-crash")
-KINDS: dict[str, Callable[..., dict[str, Any]]] = {"lab": _lab, "vllm_cpu": _vllm}
+KINDS: dict[str, Callable[..., dict[str, Any]]] = {"lab": _lab, "vllm_cpu": _vllm, "vllm": _real, "sglang": _real}
 
 
 class FilterModule:

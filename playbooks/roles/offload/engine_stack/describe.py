@@ -1,0 +1,93 @@
+"""One arm's engine, whole: what is started, in a virtual environment or a container, with which files."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional
+
+from engine_stack import offload as offloads
+from engine_stack.engines import ENGINES
+from engine_stack.settings import Settings, settings_of
+
+DEVICES: Dict[str, List[str]] = {
+    "rocm": ["--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video", "--security-opt", "seccomp=unconfined"],
+    "cuda": ["--gpus", "all"],
+    "ascend": ["--device", "/dev/davinci_manager", "--device", "/dev/devmm_svm", "--device", "/dev/hisi_hdc"],
+    "cpu": [],
+}
+CONTAINER = "quadgate-engine"
+
+
+def describe(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]], keys: Mapping[str, Any], place: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return the engine of an arm. `place` has kv_dir (or None), folder and port. Raises ValueError with a sentence."""
+    engine = {**engine, "port": place.get("port") or engine.get("port")}
+    settings = settings_of(engine, offload, keys)
+    kv_dir, folder = str(place.get("kv_dir") or ""), str(place["folder"])
+    own = ENGINES[str(engine["kind"])](settings)
+    tier = offloads.render(settings, kv_dir, folder)
+    argv = [*own["argv"], *tier["args"], *[str(word) for word in engine.get("args") or []]]
+    env = {**own["env"], **tier["env"], **{str(k): str(v) for k, v in (engine.get("env") or {}).items()}}
+    main = {"name": "engine", "argv": ["python", *argv], "env": env}
+    processes = [*tier["processes"], main]
+    if (engine.get("install") or "venv") == "container":
+        processes = [_contained(engine, p, kv_dir, folder) for p in processes]
+    else:
+        processes = [_in_venv(engine, p) for p in processes]
+    return {
+        "processes": processes,
+        "files": tier["files"],
+        "kv_dirs": [kv_dir] if settings.kind else [],
+        "connector": tier["connector"],
+        "health_path": own["health_path"],
+        "software": _software(settings, tier["connector"]),
+    }
+
+
+def launch(processes: List[Dict[str, Any]], folder: str, host: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return {argv, env, files}: the engine alone as it is, several processes by the launcher, which starts them in order and ends them together."""
+    if len(processes) == 1:
+        return {"argv": processes[0]["argv"], "env": processes[0]["env"], "files": {}}
+    argv = [host["python"], "-I", f"{host['root']}/engine/launch.py", f"{folder}/processes.json"]
+    return {"argv": argv, "env": {}, "files": {"processes.json": {"processes": processes}}}
+
+
+def _in_venv(engine: Mapping[str, Any], process: Mapping[str, Any]) -> Dict[str, Any]:
+    """Let the program be the one of the virtual environment, which also stands first on PATH."""
+    if not engine.get("venv"):
+        raise ValueError("targets.engine.venv is missing; give the folder of the virtual environment, or install: container with an image.")
+    folder = f"{engine['venv']}/bin"
+    path = f"{folder}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    return {**process, "argv": [f"{folder}/{process['argv'][0]}", *process["argv"][1:]], "env": {"PATH": path, **process["env"]}}
+
+
+def _contained(engine: Mapping[str, Any], process: Mapping[str, Any], kv_dir: str, folder: str) -> Dict[str, Any]:
+    """Run the program in a container in the foreground: the runtime hands signals on, so stopping it stops what is inside."""
+    image = str(engine.get("image") or "")
+    if "@sha256:" not in image:
+        raise ValueError(f"targets.engine.image is {image!r}; name it with its digest (NAME@sha256:...), so that every run has the same software.")
+    name = CONTAINER if process["name"] == "engine" else f"quadgate-{process['name']}"
+    argv = [str(engine.get("runtime") or "docker"), "run", "--rm", "--name", name, "--pull", "never", "--network", "host", "--ipc", "host"]
+    argv += ["--ulimit", "memlock=-1", *DEVICES[str(engine["accelerator"])]]
+    if engine["accelerator"] == "ascend":
+        for index in range(int(engine.get("tensor_parallel") or 1) * int(engine.get("data_parallel") or 1)):
+            argv += ["--device", f"/dev/davinci{index}"]
+    for path in dict.fromkeys(filter(None, [f"{engine['model_dir']}:{engine['model_dir']}:ro", f"{folder}:{folder}:ro"])):
+        argv += ["--volume", path]
+    if kv_dir:
+        argv += ["--volume", f"{kv_dir}:{kv_dir}"]
+    for key, value in sorted(process["env"].items()):
+        argv += ["--env", f"{key}={value}"]
+    return {**process, "argv": [*argv, "--entrypoint", process["argv"][0], image, *process["argv"][1:]], "env": {}}
+
+
+def _software(settings: Settings, connector: Optional[str]) -> Dict[str, Any]:
+    """Return the flat keys that are compared between arms: an arm without a medium has the engine's own keys only."""
+    e = settings.engine
+    names = ("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "max_model_len", "max_num_seqs", "max_num_batched_tokens")
+    flat: Dict[str, Any] = {"model": e["model"], "kind": e["kind"], "accelerator": e["accelerator"]}
+    flat.update({name: e[name] for name in (*names, "block_tokens", "kv_cache_dtype", "image", "packages") if e.get(name) is not None})
+    flat.update({f"l0.{key}": value for key, value in settings.tier("l0").items() if value is not None})
+    if settings.kind:
+        flat.update({"offload": settings.kind, "storage": settings.storage, "kv_tier": connector})
+        flat.update({key: settings.values[key] for key in ("chunk_tokens", "hash", "load_failure")})
+        flat.update({f"{tier}.{key}": value for tier in ("l1", "l2") for key, value in settings.tier(tier).items() if value is not None})
+    return flat
