@@ -25,8 +25,18 @@ _GUARD = Text(" The estimate clears the limit, its interval does not: conditiona
 _MORE = Text(" The interval still holds the limit: only more run pairs can tell.", "区间仍含限值：只有更多轮次对才能判定。")
 
 
+Pairs = tuple[tuple[Fraction, Fraction], ...]  # (baseline, candidate) of each run pair, whole and positive
+
+
 def ttft_drop(plan: Plan, data: Findings, standing: Standing, tier: int) -> CheckResult:
-    """Return the check of the TTFT p50 drop at one tier: blocking where the plan lists the tier."""
+    """Return the check of the TTFT p50 drop at one tier, from the run pairs of a gate's evidence."""
+    found = _measured(data, standing, tier)
+    values = found if isinstance(found, CheckResult) else tuple((a.ttft_p50, b.ttft_p50) for a, b in found)
+    return ttft_drop_of(plan, tier, values, _records(data))
+
+
+def ttft_drop_of(plan: Plan, tier: int, found: Pairs | CheckResult, evidence: tuple[str, ...]) -> CheckResult:
+    """Return the check of the TTFT p50 drop (ns): blocking where the plan lists the tier. `found` may say instead why there is nothing to compare."""
     limit = plan.g3.ttft_p50_drop_min
     blank = CheckResult(
         id=f"g3.ttft_p50_drop.c{tier}",
@@ -39,15 +49,14 @@ def ttft_drop(plan: Plan, data: Findings, standing: Standing, tier: int) -> Chec
         arm="candidate",
         tier=tier,
         source="g3.ttft_p50_drop_min",
-        evidence=_records(data),
+        evidence=evidence,
     )
-    found = _measured(data, standing, tier)
     if isinstance(found, CheckResult):
         return _carry(blank, found)
-    effect = Effect(tuple((a.ttft_p50, b.ttft_p50) for a, b in found), drop=True)
+    effect = Effect(found, drop=True)
     outcome = compare(effect, limit.limit, plan.decision)
-    base = _geometric([a.ttft_p50 for a, _ in found])
-    new, most = _geometric([b.ttft_p50 for _, b in found]), (1 - limit.limit) * base
+    base = _geometric([a for a, _ in found])
+    new, most = _geometric([b for _, b in found]), (1 - limit.limit) * base
     reason = Text(
         "c{t}: TTFT p50 {a} ms -> {b} ms, a drop of {v} (at least {l}, that is at most {m} ms).",
         "c{t}：TTFT p50 {a} ms -> {b} ms，降幅 {v}（下限 {l}，即不高于 {m} ms）。",
@@ -55,12 +64,19 @@ def ttft_drop(plan: Plan, data: Findings, standing: Standing, tier: int) -> Chec
     if outcome.verdict is Verdict.FAIL:
         over = Text(" It takes {d} ms less to meet the limit.", "还需再降低 {d} ms 才达标。").fill(d=ms(Fraction(new - most)))
         reason = _join(reason, over)
-    decided = of_drop(plan, effect, [a.ttft_p50 for a, _ in found])
+    decided = of_drop(plan, effect, [a for a, _ in found])
     return _answer(blank, outcome, decided, reason, outcome.value - limit.limit)
 
 
 def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -> CheckResult:
-    """Return the check of the throughput gain at one tier against the band; above it, the plan says what follows (DESIGN 4.7)."""
+    """Return the check of the throughput gain at one tier, from the run pairs of a gate's evidence."""
+    found = _measured(data, standing, tier, but="g2_agreement")  # above the band this claim weighs more than elsewhere
+    values = found if isinstance(found, CheckResult) else tuple((a.output_per_s, b.output_per_s) for a, b in found)
+    return throughput_gain_of(plan, tier, values, standing, _records(data))
+
+
+def throughput_gain_of(plan: Plan, tier: int, found: Pairs | CheckResult, standing: Standing, evidence: tuple[str, ...]) -> CheckResult:
+    """Return the check of the throughput gain (tokens/s) against the band; above it, the plan says what follows (DESIGN 4.7)."""
     band = plan.g3.throughput_gain_band
     blank = CheckResult(
         id=f"g3.throughput_gain.c{tier}",
@@ -73,14 +89,13 @@ def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -
         arm="candidate",
         tier=tier,
         source="g3.throughput_gain_band",
-        evidence=_records(data),
+        evidence=evidence,
     )
-    found = _measured(data, standing, tier, but="g2_agreement")  # above the band this claim weighs more than elsewhere
     if isinstance(found, CheckResult):
         return _carry(blank, found)
-    effect = Effect(tuple((a.output_per_s, b.output_per_s) for a, b in found), drop=False)
+    effect = Effect(found, drop=False)
     outcome = compare(effect, band.low, plan.decision, band.high)
-    base, new = _geometric([a.output_per_s for a, _ in found]), _geometric([b.output_per_s for _, b in found])
+    base, new = _geometric([a for a, _ in found]), _geometric([b for _, b in found])
     reason = Text(
         "c{t}: output throughput {a} -> {b} tok/s, a gain of {v} (band {l} to {h}, ends included).",
         "c{t}：输出吞吐 {a} -> {b} tok/s，提升 {v}（区间 {l} 至 {h}，含端点）。",
@@ -93,7 +108,7 @@ def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -
         h=percent(band.high),
     )
     audits = [standing.get(*name) for name in AUDITS]
-    decided = of_gain(plan, effect, [a.output_per_s for a, _ in found], [c.status if c else None for c in audits])
+    decided = of_gain(plan, effect, [a for a, _ in found], [c.status if c else None for c in audits])
     refusal = standing.performance()
     if refusal and (decided.above is None or band.above != "audit"):
         return refused(blank, refusal)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
+from gates.g3.limits import Pairs
 from gates.model import CheckResult, ClaimStatus, Limit, Severity, Verdict
 from gates.plan import Plan
 from gates.readers.prometheus import LOAD_FAILURES, growth
@@ -16,6 +17,7 @@ from gates.rules.decision import Effect
 from gates.rules.estimates import ms, percent, to_decimal
 from gates.rules.standing import Standing, refused
 from gates.text import Text
+from gates.units import Quantity
 
 # The candidate's claims that are the product's to answer for, once it is proven cold and stored (DESIGN 4.3).
 _ANSWERS_FOR = {
@@ -119,7 +121,7 @@ def guards(plan: Plan, data: Findings, standing: Standing, tier: int) -> list[Ch
         out.append(_guard(blank, data, standing, what, name, limit))
     sla = (plan.g3.sla.ttft_p50 or {}).get(tier)
     if sla is not None:
-        out.append(_sla(data, standing, tier, Fraction(sla.ns), str(sla)))
+        out.append(_sla(data, standing, tier, sla))
     return out
 
 
@@ -138,30 +140,40 @@ def _guard(blank: CheckResult, data: Findings, standing: Standing, what: str, na
     return replace(blank, verdict=Verdict.PASS if met else Verdict.FAIL, reason=reason, value=ratio, margin=limit - ratio)
 
 
-def _sla(data: Findings, standing: Standing, tier: int, limit_ns: Fraction, shown: str) -> CheckResult:
-    """Hold the slowest candidate run's TTFT p50 against the agreed absolute limit."""
+def _sla(data: Findings, standing: Standing, tier: int, sla: Quantity) -> CheckResult:
+    """Hold the candidate's TTFT p50 in the runs of a gate's evidence against the agreed absolute limit."""
+    blank = CheckResult("", Text("", ""), Verdict.INCONCLUSIVE, Text("c{t}: a run has no statistics.", "c{t}：有轮次没有统计。").fill(t=tier))
+    refusal = standing.performance()
+    found = tier_pairs(data, tier)
+    if refusal:
+        return sla_of(tier, sla, refused(blank, refusal), ())
+    if found is None or any(b.failed for _, b in found):
+        return sla_of(tier, sla, blank, ())
+    return sla_of(tier, sla, tuple((a.ttft_p50, b.ttft_p50) for a, b in found), ())
+
+
+def sla_of(tier: int, sla: Quantity, found: Pairs | CheckResult, evidence: tuple[str, ...]) -> CheckResult:
+    """Hold the slowest candidate's TTFT p50 (ns) against the agreed absolute limit. `found` may say instead why there is nothing to hold."""
+    limit_ns = Fraction(sla.ns)
     limit = ms(limit_ns)
     blank = CheckResult(
         id=f"g3.sla_ttft_p50.c{tier}",
         title=Text("SLA: TTFT p50 at c{t}", "SLA：c{t} TTFT p50").fill(t=tier),
         verdict=Verdict.INCONCLUSIVE,
-        reason=Text("c{t}: a run has no statistics.", "c{t}：有轮次没有统计。").fill(t=tier),
+        reason=Text("", ""),
         quantity="ttft_p50",
         unit="ms",
         limit=Limit("<=", high=limit),
         arm="candidate",
         tier=tier,
         source="g3.sla.ttft_p50",
+        evidence=evidence,
     )
-    refusal = standing.performance()
-    if refusal:
-        return refused(blank, refusal)
-    found = tier_pairs(data, tier)
-    if found is None or any(b.failed for _, b in found):
-        return blank
-    worst = max(b.ttft_p50 for _, b in found)
+    if isinstance(found, CheckResult):
+        return replace(blank, verdict=found.verdict, reason=found.reason, remedy=found.remedy)
+    worst = max(b for _, b in found)
     reason = Text("c{t}: TTFT p50 is {v} ms in the slowest run (at most {l}).", "c{t}：最慢一轮 TTFT p50 为 {v} ms（上限 {l}）。").fill(
-        t=tier, v=ms(worst), l=shown
+        t=tier, v=ms(worst), l=sla
     )
     return replace(blank, verdict=Verdict.PASS if worst <= limit_ns else Verdict.FAIL, reason=reason, value=ms(worst), margin=limit - ms(worst))
 

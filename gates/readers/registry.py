@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from gates.model import Problem, Reading
+from gates.readers.bench.declared import CLIENTS
 from gates.text import Text
 
 Reader = Callable[[bytes], Reading]
@@ -86,6 +87,7 @@ READERS: MappingProxyType[str, ReaderSpec] = MappingProxyType(
             _spec("unpacking", "unpacking:read_unpacking", "the unpacking form of Quadgate", "本系统的开箱检验表"),
             _spec("vllm-metrics", "exposition:read_vllm_metrics", "vLLM /metrics: Prometheus text", "vLLM /metrics：Prometheus 文本"),
             _spec("xfs-info", "volume:read_xfs_info", "xfs_info: stripe geometry", "xfs_info：条带几何"),
+            *(_spec(client.name, client.where, client.reads.en, client.reads.zh) for client in CLIENTS.values()),
         ]
     )
 )

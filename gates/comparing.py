@@ -1,0 +1,125 @@
+"""What keeps result files of two arms from being compared: each a problem with a code, a sentence, a tier, and what it makes of that tier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gates.importing import RunFigures
+from gates.model import Problem, Verdict
+from gates.plan import Plan
+from gates.text import Text
+
+ARMS = ("baseline", "candidate")
+_ARM = {"baseline": Text("baseline", "基线"), "candidate": Text("candidate", "产品")}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One file of one arm: what it was read as."""
+
+    arm: str
+    name: str
+    sha256: str
+    tool: str
+    figures: RunFigures
+    problems: tuple[Problem, ...]
+
+    def json(self) -> dict[str, Any]:
+        """Return plain data."""
+        problems = [{"code": p.code, "message": p.message.json()} for p in self.problems]
+        return {"arm": self.arm, "file": self.name, "sha256": self.sha256, "tool": self.tool, **self.figures.json(), "problems": problems}
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a tier, or (tier None) the comparison as a whole, is not answered."""
+
+    code: str
+    message: Text
+    tier: int | None
+    verdict: Verdict = Verdict.INCONCLUSIVE
+    files: tuple[str, ...] = ()
+
+    def json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"code": self.code, "message": self.message.json(), "tier": self.tier, "files": list(self.files)}
+
+
+def troubles(plan: Plan, files: Sequence[Compared]) -> tuple[Trouble, ...]:
+    """Return all that keeps the files from being compared, tier by tier; what makes a tier invalid stands first."""
+    found = [t for f in files for t in _of_one(f)]
+    for tier in sorted({*plan.workload.tiers, *(f.figures.tier for f in files if f.figures.tier is not None)}):
+        found += _of_tier(tier, [[f for f in files if f.arm == arm and f.figures.tier == tier] for arm in ARMS])
+    found += _same_file_twice(files)
+    return tuple(sorted(found, key=lambda t: t.verdict is not Verdict.INVALID))
+
+
+def _of_one(file: Compared) -> Iterator[Trouble]:
+    """Yield what is wrong with one file. Failures in the baseline are the rig's; in the candidate nobody can say whose they are."""
+    figures = file.figures
+    for problem in file.problems:
+        rig = file.arm == "baseline" and problem.code in ("failed_requests", "empty_streams")
+        yield Trouble(problem.code, _in(file, problem.message), figures.tier, Verdict.INVALID if rig else Verdict.INCONCLUSIVE, (file.name,))
+    for text in figures.missing:
+        yield Trouble("missing_figure", _in(file, text), figures.tier, files=(file.name,))
+    if figures.failed and not any(p.code in ("failed_requests", "empty_streams") for p in file.problems):
+        text = Text("{n} requests failed.", "{n} 个请求失败。").fill(n=figures.failed)
+        yield Trouble("failed_requests", _in(file, text), figures.tier, files=(file.name,))
+    if figures.ok == 0 or figures.ttft_p50_ns == 0 or figures.output_per_s == 0:
+        yield Trouble("zero_samples", _in(file, Text("nothing was measured.", "没有测量结果。")), figures.tier, files=(file.name,))
+
+
+def _of_tier(tier: int, groups: Sequence[Sequence[Compared]]) -> Iterator[Trouble]:
+    names = tuple(f.name for group in groups for f in group)
+    for arm, group in zip(ARMS, groups, strict=True):
+        if not group:
+            text = Text("c{t}: the {arm} has no file.", "c{t}：{arm}缺少文件。").fill(t=tier, arm=_ARM[arm])
+            yield Trouble("missing_tier", text, tier, files=names)
+        if len(group) > 1:
+            text = Text(
+                "c{t}: the {arm} has {n} files; none of them is chosen. Give one file a tier.",
+                "c{t}：{arm}有 {n} 个文件，不作挑选。每档位请只给一个文件。",
+            )
+            yield Trouble("duplicate_tier", text.fill(t=tier, arm=_ARM[arm], n=len(group)), tier, files=tuple(f.name for f in group))
+    if any(len(group) != 1 for group in groups):
+        return
+    base, new = groups[0][0], groups[1][0]
+    if base.tool != new.tool:
+        text = Text("c{t}: {a} and {b} define their figures differently.", "c{t}：{a} 与 {b} 对各项数值的定义不同。")
+        yield Trouble("mixed_tools", text.fill(t=tier, a=base.tool, b=new.tool), tier, files=names)
+        return
+    yield from _unequal(tier, base, new)
+
+
+def _unequal(tier: int, base: Compared, new: Compared) -> Iterator[Trouble]:
+    """Yield differences of work and of definition between the two files of one tier."""
+    a, b = base.figures, new.figures
+    names = (base.name, new.name)
+    rows = [("model", a.model, b.model), ("requests", a.asked, b.asked), *((n, x, y) for (n, x), (_, y) in zip(a.work, b.work, strict=True))]
+    differ = [f"{name} {'?' if x is None else x} / {'?' if y is None else y}" for name, x, y in rows if x != y]
+    if differ:
+        text = Text("c{t}: the work is not equal (baseline / candidate): {d}.", "c{t}：工作量不相等（基线 / 产品）：{d}。").fill(
+            t=tier, d="; ".join(differ)
+        )
+        yield Trouble("unequal_work", text, tier, Verdict.INVALID, names)
+    if (a.ttft_from, a.rate_from) != (b.ttft_from, b.rate_from):
+        text = Text(
+            "c{t}: one file gives TTFT p50 or the rate from its rows and totals, the other only the tool's own statistics.",
+            "c{t}：一个文件可由明细与总数计算 TTFT p50 或吞吐，另一个只有工具自身的统计值。",
+        )
+        yield Trouble("unequal_definition", text.fill(t=tier), tier, files=names)
+
+
+def _same_file_twice(files: Sequence[Compared]) -> Iterator[Trouble]:
+    """Yield files of which both arms hold a copy: an arm compared with itself, whose limits then speak for themselves."""
+    for base in files:
+        for new in files:
+            if base.arm == "baseline" and new.arm == "candidate" and base.sha256 == new.sha256:
+                text = Text("{a} and {b} are the same file.", "{a} 与 {b} 是同一个文件。").fill(a=base.name, b=new.name)
+                yield Trouble("same_file", text, None, files=(base.name, new.name))
+
+
+def _in(file: Compared, text: Text) -> Text:
+    return Text(f"{file.name}: {text.en}", f"{file.name}：{text.zh}")

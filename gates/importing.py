@@ -1,0 +1,134 @@
+"""Result files of benchmark clients as figures of one run, whatever client wrote them: detect the tool, read, normalise.
+
+tool = detect(data)                      # or a sentence why not
+figures = normalise(read(tool, data))    # RunFigures, with what is missing named
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from gates.model import Observation, Reading
+from gates.readers.bench.declared import CLIENTS
+from gates.readers.bench.documents import first_document
+from gates.rules.estimates import to_decimal
+from gates.text import Text
+
+_HEAD = 4096  # bytes in which a CSV head must end
+
+
+@dataclass(frozen=True)
+class RunFigures:
+    """One run of one arm at one concurrency, by the one definition of gates/readers/bench/figures.py. None is unknown, never zero."""
+
+    model: str | None
+    tier: int | None  # concurrency of a closed loop; None where the file names none, or the load was a rate
+    request_rate: Decimal | None  # an open loop
+    asked: Decimal | None
+    ok: Decimal | None
+    failed: Decimal | None
+    work: tuple[tuple[str, Decimal | None], ...]  # totals and ends of input and output lengths: what must be equal in both arms
+    ttft_p50_ns: Fraction | None
+    ttft_from: str | None  # requests | tool
+    output_per_s: Fraction | None
+    rate_from: str | None  # totals | tool
+    missing: tuple[Text, ...]  # what a comparison needs and the file does not give
+
+    def json(self) -> dict[str, Any]:
+        """Return plain data: exact decimals as strings."""
+        return {
+            "model": self.model,
+            "tier": self.tier,
+            "request_rate": _plain(self.request_rate),
+            "requests": {"asked": _plain(self.asked), "ok": _plain(self.ok), "failed": _plain(self.failed)},
+            "work": {name: _plain(value) for name, value in self.work},
+            "ttft_p50_ms": _rounded(self.ttft_p50_ns, 10**6),
+            "ttft_from": self.ttft_from,
+            "output_tokens_per_s": _rounded(self.output_per_s, 1),
+            "rate_from": self.rate_from,
+        }
+
+
+_WORK = ("input_tokens.total", "input_tokens.min", "input_tokens.max", "output_tokens.total", "output_tokens.min", "output_tokens.max")
+
+
+def detect(data: bytes) -> str | Text:
+    """Return the name of the one client whose signature a file bears, or a sentence why it is none, or not one alone."""
+    head = data[:_HEAD].decode("utf-8", "replace").lstrip("\ufeff \r\n\t")
+    named = [c.name for c in CLIENTS.values() if c.csv_head and head.startswith(c.csv_head)]
+    if not named:
+        value = first_document(data)
+        named = [c.name for c in CLIENTS.values() if c.known_by(value)]
+    if len(named) == 1:
+        return named[0]
+    known = ", ".join(CLIENTS)
+    if named:
+        return Text("It could be a file of {found}: name the tool.", "可能是 {found} 的文件：请指明工具。").fill(found=", ".join(named))
+    return Text(
+        "It bears the signature of no known client. If it is a result of one of them, name the tool: {known}.",
+        "文件没有任何已知客户端的特征。若确为其中之一的结果，请指明工具：{known}。",
+    ).fill(known=known)
+
+
+def normalise(reading: Reading) -> RunFigures:
+    """Return the figures of the one run in a reading. Where a file holds several runs, or a figure twice, the figure is unknown."""
+    missing: list[Text] = []
+    ttft, rate = _one(reading, "ttft.p50"), _one(reading, "output_tokens.rate")
+    total, duration = _number(reading, "output_tokens.total"), _number(reading, "benchmark.duration")
+    concurrency, pace = _number(reading, "load.concurrency"), _number(reading, "load.request_rate")
+    for seen, text in (
+        (ttft, Text("TTFT p50 is not in the file.", "文件没有 TTFT p50。")),
+        (rate, Text("output tokens per second are not in the file.", "文件没有每秒输出词元。")),
+        (_number(reading, "requests.ok"), Text("the number of answered requests is not in the file.", "文件没有应答请求数。")),
+    ):
+        if seen is None:
+            missing.append(text)
+    if pace is not None:
+        missing.append(Text("the load was a rate of requests, not a concurrency.", "负载为请求速率，而非固定并发。"))
+    elif concurrency is None or concurrency != concurrency.to_integral_value() or not 1 <= concurrency <= 4096:
+        missing.append(Text("no concurrency from 1 to 4096 is in the file, so it belongs to no tier.", "文件没有 1 到 4096 的并发数，无法归入档位。"))
+        concurrency = None
+    own = Fraction(rate.value) if rate is not None and isinstance(rate.value, Decimal) else None
+    from_totals = rate is not None and rate.labels.get("from") == "totals" and total is not None and bool(duration)
+    return RunFigures(
+        model=_text(reading, "client.model"),
+        tier=int(concurrency) if concurrency is not None and pace is None else None,
+        request_rate=pace,
+        asked=_number(reading, "requests.asked"),
+        ok=_number(reading, "requests.ok"),
+        failed=_number(reading, "requests.failed"),
+        work=tuple((name, _number(reading, name)) for name in _WORK),
+        ttft_p50_ns=Fraction(ttft.value) * 10**6 if ttft is not None and isinstance(ttft.value, Decimal) else None,
+        ttft_from=ttft.labels.get("from") if ttft is not None else None,
+        output_per_s=Fraction(total or 0) / Fraction(duration or 1) if from_totals else own,  # exact, where the printed rate is rounded
+        rate_from=rate.labels.get("from") if rate is not None else None,
+        missing=tuple(missing),
+    )
+
+
+def _one(reading: Reading, quantity: str) -> Observation | None:
+    found = [o for o in reading.observations if o.quantity == quantity]
+    return found[0] if len(found) == 1 else None
+
+
+def _number(reading: Reading, quantity: str) -> Decimal | None:
+    found = _one(reading, quantity)
+    return found.value if found is not None and isinstance(found.value, Decimal) else None
+
+
+def _text(reading: Reading, quantity: str) -> str | None:
+    found = _one(reading, quantity)
+    return str(found.value) if found is not None else None
+
+
+def _plain(value: Decimal | None) -> str | None:
+    return None if value is None else format(value, "f")
+
+
+def _rounded(value: Fraction | None, scale: int) -> str | None:
+    if value is None:
+        return None
+    return format(to_decimal(value / scale, 9), "f")
