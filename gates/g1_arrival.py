@@ -73,11 +73,11 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     inventory = take_inventory([survey[host] for host in hosts["storage"]], order)
     rows = [
         *people_checks(plan, bundle, order),
-        host_check(hosts, survey, storage),
-        order_check(order),
-        *serial_checks(order, inventory),
-        model_check(order, inventory),
-        firmware_check(order, inventory),
+        host_check(plan, hosts, survey, storage),
+        order_check(plan, order),
+        *serial_checks(plan, order, inventory),
+        model_check(plan, order, inventory),
+        firmware_check(plan, order, inventory),
         *_drive_rows(plan, order, inventory, survey, storage),
         *_link_rows(plan, order, inventory, survey, storage),
         gpu_check(plan, order, hosts["engine"], survey),
@@ -97,7 +97,7 @@ def _drive_rows(
     if not drives and not any(line.kind == "drive" for line in order.lines):
         yield left_out("g1.drive", Text("Drives", "硬盘"), Text("No drive is ordered.", "订单中没有硬盘。"))
         return
-    yield capacity_check(order, inventory)
+    yield capacity_check(plan, order, inventory)
     yield from health_checks(plan, drives, inventory, survey)
     yield from raw_checks(plan, drives, storage)
 

@@ -32,6 +32,7 @@ from gates.plan_model import (
     NotTested,
     Platform,
     Policy,
+    RequiredEvidence,
     Rig,
     Validity,
     Workload,
@@ -68,6 +69,7 @@ class Plan:
     g4: G4 = section(G4)
     validity: Validity = section(Validity)
     expected: Expected = section(Expected)
+    evidence: RequiredEvidence = section(RequiredEvidence)
     not_tested: tuple[NotTested, ...] = of(Items(Section(NotTested)))
     rig: Rig = section(Rig)
 
@@ -89,6 +91,10 @@ class Plan:
     def leaves_out(self, claim: str) -> str | None:
         """Return the agreed reason for not testing a claim, or None when it is tested."""
         return next((n.reason for n in self.not_tested if n.claim == claim), None)
+
+    def requires(self, group: str) -> bool:
+        """Return whether the checks of an evidence group decide: without the evidence they are then inconclusive."""
+        return group in self.evidence.required
 
     def scaled_seconds(self, seconds: Decimal) -> Decimal:
         """Return the clock's seconds for so many seconds of the plan (rig.time_scale; 1 on real hardware)."""

@@ -30,6 +30,11 @@ MAY_BE_LEFT_OUT = (
     "baselines_agree",
     "g2_agreement",
 )
+# Groups of checks whose evidence not every site can bring (gates/g1/declared_more.py, gates/g2_volume.py).
+EVIDENCE_GROUPS = (
+    *("nvme_logs", "nvme_paths", "aer", "roce_gid", "pfc", "net_mtu", "port_counters", "optics", "rdma_bandwidth", "memory"),
+    *("gpu_health", "gpu_firmware", "gpu_stress", "volume"),
+)
 NEVER_LEFT_OUT = ("hbm_cold", "page_cache_cold", "engine_restarted_cold", "array_cold", "equal_work", "failures", "completeness")
 
 _ONE = Decimal(1)
@@ -209,7 +214,11 @@ class Link:
 
     speed: str = of(Choice(("rated",)))
     mtu_min: Quantity = of(Measure("bytes", low=Decimal(256), high=Decimal(65536)))
+    net_mtu_min: Quantity = of(Measure("bytes", low=Decimal(576), high=Decimal(65536)))
     state: str = of(Choice(("active",)))
+    pfc_priority: int = of(Whole(0, 7))
+    trust: str = of(Choice(("dscp", "pcp")))
+    rdma_share_min: Decimal = of(_OPEN_RATIO)
 
 
 @dataclass(frozen=True)
@@ -221,6 +230,7 @@ class G1:
     pcie: Pcie = section(Pcie)
     link: Link = section(Link)
     drive_spread_max: Decimal = of(_RATIO)
+    gpu_stress_spread_max: Decimal = of(_RATIO)
     receivers_min: int = of(Whole(1, 10))
 
 
@@ -343,6 +353,13 @@ class Validity:
     replay_gain_max: Decimal = of(_RATIO)
     divergence_excess_max: Decimal = of(_RATIO)
     array_media_ratio_min: Decimal = of(_OPEN_RATIO)
+
+
+@dataclass(frozen=True)
+class RequiredEvidence:
+    """Evidence that a site may or may not be able to bring: what is named decides, what is not is printed as not tested, by agreement."""
+
+    required: tuple[str, ...] = of(Items(Choice(EVIDENCE_GROUPS)))
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ Nothing to judge is inconclusive, never a pass.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from gates.model import CheckResult, Limit, Problem, Severity, Verdict
+from gates.model import CheckResult, Limit, Problem, Verdict
 from gates.text import Text
 
 SHOWN = 8  # subjects named in one reason; the evidence holds all
@@ -57,21 +57,15 @@ def doubtful(subject: str, problems: Sequence[Problem], *evidence: str) -> Findi
 
 
 def conclude(
-    check: str,
-    title: Text,
+    blank: CheckResult,
     findings: Iterable[Finding],
     *,
     passed: Text,
-    source: str = "",
-    quantity: str = "",
-    unit: str = "1",
     value: Decimal | str | None = None,
     limit: Limit | None = None,
     margin: Decimal | None = None,
-    severity: Severity = Severity.BLOCKING,
-    host: str | None = None,
 ) -> CheckResult:
-    """Return the check for all findings of one question."""
+    """Return the declared check with its answer for all findings of one question; `limit` where only the order or the part tells it."""
     all_of = list(findings)
     breaches = [f for f in all_of if f.state is State.BAD]
     gaps = [f for f in all_of if f.state is State.UNKNOWN]
@@ -83,19 +77,13 @@ def conclude(
         verdict, reason = Verdict.INCONCLUSIVE, Text("There was nothing to judge.", "没有可供判定的对象。")
     else:
         verdict, reason = Verdict.PASS, passed.fill(n=len(all_of))
-    return CheckResult(
-        id=check,
-        title=title,
+    return replace(
+        blank,
         verdict=verdict,
         reason=reason,
-        severity=severity,
-        quantity=quantity,
-        unit=unit,
         value=value,
-        limit=limit or Limit("none"),
+        limit=limit or blank.limit,
         margin=margin,
-        host=host,
-        source=source,
         evidence=tuple(sorted({path for f in (breaches or gaps or all_of) for path in f.evidence})),
     )
 

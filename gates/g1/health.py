@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from gates.g1.declared import AGREEMENT, HEALTH
 from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.inventory import Inventory, Item
 from gates.g1.order import Packed
 from gates.g1.pack import Answer, HostPack
-from gates.model import CheckResult, Limit
+from gates.model import CheckResult
 from gates.text import Text
 
 if TYPE_CHECKING:
@@ -25,70 +26,32 @@ SAME = ("health.critical_warning", "health.media_errors", "health.percentage_use
 
 @dataclass(frozen=True)
 class Rule:
-    """One limit of the plan on one health figure."""
+    """One limit of the plan on one health figure, in the unit that the tools report: hours, percent, counts."""
 
     key: str
-    quantity: str
-    title: Text
-    unit: str
+    blank: CheckResult
     op: str
     limit: Decimal
-    source: str
+
+    @property
+    def quantity(self) -> str:
+        """Return what the readers call the figure."""
+        return f"health.{self.key}"
+
+    @property
+    def unit(self) -> str:
+        """Return the unit of figure and limit."""
+        return self.blank.unit
 
 
 def rules_of(plan: Plan) -> tuple[Rule, ...]:
-    """Return the plan's limits in the units that the tools report: hours, percent, counts."""
-    drive = plan.g1.drive
-    hours = drive.power_on_hours_max.base / 3600
-    spare = drive.available_spare_min.base
-    used = drive.percentage_used_max.base
-    return (
-        Rule(
-            "critical_warning",
-            "health.critical_warning",
-            Text("Critical warnings of the drives", "硬盘严重告警"),
-            "1",
-            "<=",
-            Decimal(drive.critical_warning_max),
-            "g1.drive.critical_warning_max",
-        ),
-        Rule(
-            "media_errors",
-            "health.media_errors",
-            Text("Media errors of the drives", "硬盘介质错误"),
-            "1",
-            "<=",
-            Decimal(drive.media_errors_max),
-            "g1.drive.media_errors_max",
-        ),
-        Rule(
-            "power_on_hours",
-            "health.power_on_hours",
-            Text("Power-on hours of the drives", "硬盘通电时间"),
-            "h",
-            "<=",
-            hours,
-            "g1.drive.power_on_hours_max",
-        ),
-        Rule(
-            "percentage_used",
-            "health.percentage_used",
-            Text("Endurance used by the drives", "硬盘寿命已用比例"),
-            "%",
-            "<=",
-            used,
-            "g1.drive.percentage_used_max",
-        ),
-        Rule(
-            "available_spare",
-            "health.available_spare",
-            Text("Available spare of the drives", "硬盘可用备用空间"),
-            "%",
-            ">=",
-            spare,
-            "g1.drive.available_spare_min",
-        ),
-    )
+    """Return the plan's limits on the health of a drive."""
+    rules = []
+    for declared in HEALTH:
+        limit = declared.limit(plan)
+        bound = limit.high if limit.op == "<=" else limit.low
+        rules.append(Rule(declared.quantity, declared.blank(plan), limit.op, Decimal(str(bound))))
+    return tuple(rules)
 
 
 def health_checks(plan: Plan, packed: tuple[Packed, ...], inventory: Inventory, packs: dict[str, HostPack]) -> Iterator[CheckResult]:
@@ -98,23 +61,16 @@ def health_checks(plan: Plan, packed: tuple[Packed, ...], inventory: Inventory, 
         values = [f.value for f in findings if f.value is not None]
         worst = (max(values) if rule.op == "<=" else min(values)) if values else None
         yield conclude(
-            f"g1.drive.{rule.key}",
-            rule.title,
+            rule.blank,
             findings,
             passed=Text("All {n} drives keep the limit by both tools.", "两种工具读数均显示全部 {n} 块硬盘符合限值。"),
-            source=rule.source,
-            quantity=rule.key,
-            unit=rule.unit,
             value=worst,
-            limit=Limit("<=", high=rule.limit) if rule.op == "<=" else Limit(">=", low=rule.limit),
             margin=None if worst is None else (rule.limit - worst if rule.op == "<=" else worst - rule.limit),
         )
     yield conclude(
-        "g1.drive.agreement",
-        Text("Two tools tell the same of each drive", "两种工具对每块硬盘的读数一致"),
+        AGREEMENT.blank(plan),
         [_agreement(item, inventory, packs) for item in packed],
         passed=Text("nvme-cli and smartctl agree on all {n} drives.", "nvme-cli 与 smartctl 对全部 {n} 块硬盘的读数一致。"),
-        source="g1.drive",
     )
 
 

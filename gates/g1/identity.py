@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gates.g1.declared import CAPACITY, FIRMWARE, MODEL, ORDER, SERIALS
 from gates.g1.findings import Finding, State, bad, conclude, good, left_out, unknown
 from gates.g1.inventory import Inventory, Item
 from gates.g1.order import COUNTED, PASSIVE, READABLE, Line, Order, Packed, same_model
 from gates.model import CheckResult, Limit
 from gates.text import Text
+
+if TYPE_CHECKING:
+    from gates.plan import Plan
 
 KINDS = {
     "array": Text("arrays", "阵列"),
@@ -25,7 +29,7 @@ def kind_name(kind: str) -> Text:
     return KINDS.get(kind, Text(kind, kind))
 
 
-def order_check(order: Order) -> CheckResult:
+def order_check(plan: Plan, order: Order) -> CheckResult:
     """Compare order and packing list: model, quantity, and firmware where the packing list states it."""
 
     def findings() -> Iterator[Finding]:
@@ -44,14 +48,11 @@ def order_check(order: Order) -> CheckResult:
 
     total = sum(line.quantity for line in order.lines if line.kind not in COUNTED or order.of(line.kind))
     return conclude(
-        "g1.order",
-        Text("Packing list fulfils the order", "装箱单与订单一致"),
+        ORDER.blank(plan),
         findings(),
         passed=Text("Every ordered model is packed in the ordered quantity ({total} items).", "所有订购型号均按订购数量装箱（共 {total} 件）。").fill(
             total=total
         ),
-        source="g1.order",
-        quantity="packed items",
         value=str(len(order.packed)),
         limit=Limit("==", str(total), str(total)),
     )
@@ -65,19 +66,16 @@ def _line_finding(line: Line, order: Order) -> Finding:
     return bad("{model}: {want} ordered, {have} packed", "{model}：订购 {want} 件，装箱 {have} 件", INPUTS, **words)
 
 
-def serial_checks(order: Order, inventory: Inventory) -> Iterator[CheckResult]:
+def serial_checks(plan: Plan, order: Order, inventory: Inventory) -> Iterator[CheckResult]:
     """Compare the serial numbers of each kind as sets, both ways: what is missing, and what is there and was not delivered."""
     for kind in order.kinds():
         packed = order.of(kind)
         if kind in PASSIVE or not packed:
             continue
         yield conclude(
-            f"g1.serials.{kind}",
-            Text("Serial numbers of the {kind}", "{kind}序列号").fill(kind=kind_name(kind)),
+            SERIALS.blank(plan, kind=kind, name=kind_name(kind)),
             _serial_findings(kind, packed, order, inventory),
             passed=Text("All {n} delivered serial numbers were found, and no other.", "装箱单上的 {n} 个序列号全部找到，且无多余。"),
-            source="g1.order",
-            quantity="serial numbers found",
             value=str(sum(1 for item in packed if any(i.serial == item.serial for i in inventory.of(kind)))),
             limit=Limit("set", str(len(packed)), str(len(packed))),
         )
@@ -111,7 +109,7 @@ def _serial_findings(kind: str, packed: tuple[Packed, ...], order: Order, invent
             yield bad(*words, *found.evidence, s=found.serial, model=found.model or "?", at=found.host)
 
 
-def model_check(order: Order, inventory: Inventory) -> CheckResult:
+def model_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResult:
     """Compare the model that each machine reports with the packing list's, serial by serial."""
 
     def findings() -> Iterator[Finding]:
@@ -127,15 +125,15 @@ def model_check(order: Order, inventory: Inventory) -> CheckResult:
                 yield bad(*words, *seen.evidence, s=item.serial, is_=seen.model, model=item.model)
 
     passed = Text("All {n} parts report the delivered model.", "全部 {n} 个部件报告的型号与装箱单一致。")
-    return conclude("g1.model", Text("Model of every part", "各部件型号"), findings(), passed=passed, source="g1.order")
+    return conclude(MODEL.blank(plan), findings(), passed=passed)
 
 
-def firmware_check(order: Order, inventory: Inventory) -> CheckResult | dict[str, Any]:
+def firmware_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResult | dict[str, Any]:
     """Compare each part's firmware with the list that the order allows."""
-    title = Text("Firmware within the order's list", "固件在订单允许范围内")
+    blank = FIRMWARE.blank(plan)
     bound = [(item, seen, line) for item, seen in _pairs(order, inventory) if (line := order.line_of(item)) and line.firmware]
     if not bound:
-        return left_out("g1.firmware", title, Text("The order names no firmware.", "订单未指定固件。"))
+        return left_out(blank.id, blank.title, Text("The order names no firmware.", "订单未指定固件。"))
 
     def findings() -> Iterator[Finding]:
         for item, seen, line in bound:
@@ -152,17 +150,17 @@ def firmware_check(order: Order, inventory: Inventory) -> CheckResult | dict[str
 
     every = ", ".join(dict.fromkeys(fw for _, _, line in bound for fw in line.firmware))
     passed = Text("All {n} parts run an allowed firmware.", "全部 {n} 个部件的固件均在允许范围内。")
-    return conclude("g1.firmware", title, findings(), passed=passed, source="g1.order", limit=Limit("set", every, every))
+    return conclude(blank, findings(), passed=passed, limit=Limit("set", every, every))
 
 
-def capacity_check(order: Order, inventory: Inventory) -> CheckResult | dict[str, Any]:
+def capacity_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResult | dict[str, Any]:
     """Compare each drive's capacity in bytes with what the order's line states (at least)."""
-    title = Text("Capacity of the drives", "硬盘容量")
+    blank = CAPACITY.blank(plan)
     bound = [
         (item, seen, line) for item, seen in _pairs(order, inventory) if item.kind == "drive" and (line := order.line_of(item)) and line.capacity
     ]
     if not bound:
-        return left_out("g1.capacity", title, Text("The order states no capacity.", "订单未注明容量。"))
+        return left_out(blank.id, blank.title, Text("The order states no capacity.", "订单未注明容量。"))
 
     def findings() -> Iterator[Finding]:
         for item, seen, line in bound:
@@ -180,13 +178,9 @@ def capacity_check(order: Order, inventory: Inventory) -> CheckResult | dict[str
     values = [row.value for row in rows if row.value is not None]
     limits = [line.capacity for _, _, line in bound if line.capacity]
     return conclude(
-        "g1.capacity",
-        title,
+        blank,
         rows,
         passed=Text("All {n} drives hold at least the ordered capacity.", "全部 {n} 块硬盘均不小于订购容量。"),
-        source="g1.order",
-        quantity="smallest capacity",
-        unit="B",
         value=min(values) if values else None,
         limit=Limit(">=", max(limits)),
     )

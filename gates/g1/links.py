@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from gates.g1.declared import FLAGS, PORT_MTU, PORT_SPEED, PORT_STATE, SPEED, WIDTH
 from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.inventory import Inventory, Item
 from gates.g1.order import Order, Packed
 from gates.g1.pack import Answer, HostPack
-from gates.model import CheckResult, Limit, Severity
+from gates.model import CheckResult
 from gates.text import Text
 
 if TYPE_CHECKING:
@@ -25,29 +26,22 @@ def pcie_checks(plan: Plan, order: Order, inventory: Inventory, survey: Packs, s
     load = plan.g1.pcie.read_under == "load"
     packs, name = (storage, UNDER_LOAD) if load else (survey, IDLE)
     parts = [item for item in order.packed if item.kind in ("drive", "nic")]
-    for key, unit, title in (("width", "lanes", Text("PCIe width", "PCIe 链路宽度")), ("speed", "GT/s", Text("PCIe speed", "PCIe 链路速率"))):
+    for key, declared in (("width", WIDTH), ("speed", SPEED)):
+        unit = declared.unit
         findings = [_link_finding(key, unit, part, inventory, packs, name, load=load) for part in parts]
         values = [f.value for f in findings if f.value is not None]
         yield conclude(
-            f"g1.pcie.{key}",
-            title,
+            declared.blank(plan),
             findings,
             passed=Text("All {n} links run at what the parts are rated for, read under load.", "全部 {n} 条链路在负载下均达到部件额定值。")
             if load
             else Text("All {n} links run at what the parts are rated for.", "全部 {n} 条链路均达到部件额定值。"),
-            source=f"g1.pcie.{key}",
-            quantity=f"lowest PCIe {key}",
-            unit=unit,
             value=min(values) if values else None,
-            limit=Limit(">=", low="rated"),
         )
     yield conclude(
-        "g1.pcie.errors",
-        Text("PCIe error flags", "PCIe 错误标志"),
+        FLAGS.blank(plan),
         [_flag_finding(part, inventory, packs, name) for part in parts],
         passed=Text("No fatal or non-fatal error is flagged on {n} devices.", "{n} 个设备均无致命或非致命错误标志。"),
-        source="g1.pcie",
-        severity=Severity.ADVISORY,
     )
 
 
@@ -127,37 +121,24 @@ def port_checks(plan: Plan, order: Order, inventory: Inventory, survey: Packs) -
 
     states, mtus, speeds = every(_state), every(mtu), every(speed)
     yield conclude(
-        "g1.rdma.state",
-        Text("RDMA ports are up", "RDMA 端口状态"),
+        PORT_STATE.blank(plan),
         states,
         passed=Text("All {n} ports are ACTIVE with LINK_UP.", "全部 {n} 个端口均为 ACTIVE 且 LINK_UP。"),
-        source="g1.link.state",
-        limit=Limit("==", "ACTIVE", "ACTIVE"),
     )
     seen = [f.value for f in mtus if f.value is not None]
     yield conclude(
-        "g1.rdma.mtu",
-        Text("Active MTU of the RDMA ports", "RDMA 端口活动 MTU"),
+        PORT_MTU.blank(plan),
         mtus,
         passed=Text("All {n} ports keep the MTU.", "全部 {n} 个端口的 MTU 符合要求。"),
-        source="g1.link.mtu_min",
-        quantity="smallest active MTU",
-        unit="B",
         value=min(seen) if seen else None,
-        limit=Limit(">=", low=mtu_min),
         margin=min(seen) - mtu_min if seen else None,
     )
     rates = [f.value for f in speeds if f.value is not None]
     yield conclude(
-        "g1.rdma.speed",
-        Text("Speed of the network ports", "网络端口速率"),
+        PORT_SPEED.blank(plan),
         speeds,
         passed=Text("All {n} ports run at their rated speed.", "全部 {n} 个端口均达到额定速率。"),
-        source="g1.link.speed",
-        quantity="lowest port speed",
-        unit="bit/s",
         value=min(rates) if rates else None,
-        limit=Limit(">=", low="rated"),
     )
 
 

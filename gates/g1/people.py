@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from gates.g1.declared import PHOTOS, RECEIVERS, UNPACKING
 from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.order import Order
-from gates.model import CheckResult, Limit, Observation, Reading, Severity
+from gates.model import CheckResult, Observation, Reading
 from gates.readers.common import available
 from gates.readers.registry import read
 from gates.text import Text
@@ -88,35 +89,19 @@ def people_checks(plan: Plan, bundle: Bundle, order: Order) -> Iterator[CheckRes
     reading = read("unpacking", bundle.bytes(FORM)) if bundle.has(FORM) else None
     photos = [path for path in bundle.under(ROOT) if path != FORM]
     yield conclude(
-        "g1.unpacking",
-        Text("Unpacking inspection", "开箱检验"),
+        UNPACKING.blank(plan),
         _condition(reading, order),
         passed=Text("The form is complete and names no blocking damage.", "检验表填写完整，无影响验收的损坏。"),
-        source="g1",
     )
     names = _receivers(reading)
-    need = plan.g1.receivers_min
     yield conclude(
-        "g1.receivers",
-        Text("Named receivers", "签收人"),
+        RECEIVERS.blank(plan),
         _receiver_findings(plan, reading, names),
         passed=Text("Received by {names}.", "签收人：{names}。").fill(names=", ".join(names.values())),
-        source="g1.receivers_min",
-        quantity="distinct receivers",
         value=str(len({n.casefold() for n in names.values()})),
-        limit=Limit(">=", low=str(need)),
     )
     shots = [good("{p}", "{p}", path, p=path.removeprefix(ROOT)) for path in photos] or [unknown("no photo was attached", "未附照片", FORM)]
-    yield conclude(
-        "g1.unpacking.photos",
-        Text("Photos of the unpacking", "开箱照片"),
-        shots,
-        passed=Text("{n} photos are attached.", "已附 {n} 张照片。"),
-        severity=Severity.ADVISORY,
-        quantity="photos",
-        value=str(len(photos)),
-        source="g1",
-    )
+    yield conclude(PHOTOS.blank(plan), shots, passed=Text("{n} photos are attached.", "已附 {n} 张照片。"), value=str(len(photos)))
 
 
 def _condition(reading: Reading | None, order: Order) -> Iterator[Finding]:

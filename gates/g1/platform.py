@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gates.g1.declared import GPU, HOSTS
 from gates.g1.findings import Finding, bad, conclude, doubtful, good, left_out, unknown
 from gates.g1.order import Order, same_model
 from gates.g1.pack import HostPack
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 NO_ACCELERATOR = ("cpu", "none")
 
 
-def host_check(expected: dict[str, tuple[str, ...]], survey: dict[str, HostPack], storage: dict[str, HostPack]) -> CheckResult:
+def host_check(plan: Plan, expected: dict[str, tuple[str, ...]], survey: dict[str, HostPack], storage: dict[str, HostPack]) -> CheckResult:
     """Judge that every host of the engagement brought its packs, by name."""
 
     def findings() -> Iterator[Finding]:
@@ -33,18 +35,16 @@ def host_check(expected: dict[str, tuple[str, ...]], survey: dict[str, HostPack]
 
     names = sorted({*survey, *storage})
     passed = Text("All hosts brought their evidence: {names}.", "全部主机均已带回证据：{names}。").fill(names=", ".join(names))
-    return conclude(
-        "g1.hosts", Text("Every host is present", "全部主机在场"), findings(), passed=passed, source="g1", value=str(len(names)), quantity="hosts"
-    )
+    return conclude(HOSTS.blank(plan), findings(), passed=passed, value=str(len(names)))
 
 
 def gpu_check(plan: Plan, order: Order, engines: tuple[str, ...], survey: dict[str, HostPack]) -> CheckResult | dict[str, Any]:
     """Count the GPUs of all engine hosts by model: against the order's lines, else against the plan's platform for each host."""
-    title = Text("GPUs: model and count", "GPU 型号与数量")
+    blank = GPU.blank(plan)
     lines = [(line.model, line.quantity) for line in order.lines if line.kind == "gpu"]
     accelerator = plan.platform.accelerator
     if not lines and (accelerator is None or accelerator.lower() in NO_ACCELERATOR):
-        return left_out("g1.gpu", title, Text("Neither the order nor the plan names a GPU.", "订单与计划均未指定 GPU。"))
+        return left_out(blank.id, blank.title, Text("Neither the order nor the plan names a GPU.", "订单与计划均未指定 GPU。"))
     wanted = lines or [(str(accelerator), plan.platform.count * len(engines))]
     seen: list[str] = []
     gaps: list[Finding] = []
@@ -76,12 +76,9 @@ def gpu_check(plan: Plan, order: Order, engines: tuple[str, ...], survey: dict[s
 
     total = sum(quantity for _, quantity in wanted)
     return conclude(
-        "g1.gpu",
-        title,
+        replace(blank, source="g1.order" if lines else "platform.count"),
         findings(),
         passed=Text("{total} GPUs of the expected model.", "{total} 块预期型号的 GPU。").fill(total=total),
-        source="g1.order" if lines else "platform.count",
-        quantity="GPUs",
         value=str(len(seen)),
         limit=Limit("==", str(total), str(total)),
     )

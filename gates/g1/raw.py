@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from gates.g1.declared import RAW_IO, SPREAD
 from gates.g1.findings import Finding, bad, conclude, doubtful, good, left_out, unknown
 from gates.g1.inventory import Inventory, take_drives
 from gates.g1.order import Packed
@@ -29,34 +30,27 @@ def raw_checks(plan: Plan, packed: tuple[Packed, ...], storage: dict[str, HostPa
             take_drives(pack, inventory)
     findings = {item.serial: _read_finding(item, inventory, storage) for item in packed}
     yield conclude(
-        "g1.raw.io",
-        Text("Raw reads without error", "裸盘读取无错误"),
+        RAW_IO.blank(plan),
         findings.values(),
         passed=Text("All {n} drives were read without error.", "全部 {n} 块硬盘读取无错误。"),
-        source="g1",
-        quantity="drives read",
         value=str(sum(1 for f in findings.values() if f.value is not None)),
         limit=Limit("==", str(len(packed)), str(len(packed))),
     )
-    title = Text("Drives of one model are alike in speed", "同型号硬盘速度一致")
+    blank = SPREAD.blank(plan)
     models = {item.model: [findings[i.serial] for i in packed if i.model == item.model] for item in packed}
     compared = {model: rows for model, rows in models.items() if len(rows) > 1}
     if not compared:
-        yield left_out("g1.raw.spread", title, Text("There is only one drive of each model.", "每种型号只有一块硬盘。"))
+        yield left_out(blank.id, blank.title, Text("There is only one drive of each model.", "每种型号只有一块硬盘。"))
         return
     limit = plan.g1.drive_spread_max
     rows = [_spread_finding(model, rows, limit) for model, rows in compared.items()]
     values = [row.value for row in rows if row.value is not None]
     worst = max(values) if values else None
     yield conclude(
-        "g1.raw.spread",
-        title,
+        blank,
         rows,
         passed=Text("The slowest drive is within the limit of the fastest.", "最慢与最快硬盘之差在限值内。"),
-        source="g1.drive_spread_max",
-        quantity="(fastest - slowest) / fastest",
         value=worst,
-        limit=Limit("<=", high=limit),
         margin=None if worst is None else limit - worst,
     )
 
