@@ -18,6 +18,7 @@ from app.attempts import usecases as attempts
 from app.kit.db import read_session
 from app.kit.errors import NotFound
 from app.kit.i18n import N_
+from app.reports import usecases as reports
 from app.web import files, stream
 
 router = APIRouter(prefix="/attempts/{attempt_id}", tags=["attempts"], route_class=StrictRoute)
@@ -82,6 +83,18 @@ def read_reports(attempt_id: str, actor: Caller) -> Response:
     with read_session() as s:
         view = attempts.attempt_view(s, attempt_id=attempt_id, actor=actor)
     return JSONResponse({"items": [report | {"href": f"/api/v1/reports/{report['id']}.pdf"} for report in view["reports"]]})
+
+
+@router.post("/reports", summary="Print the report again", response_model=ReportList)
+def print_again(request: Request, attempt_id: str, actor: Caller, _key: Key = None) -> Response:
+    """Print the report in both languages with what was recorded since: approvals, the register. The same facts give the same report."""
+
+    def work(s: Session) -> Answer:
+        reports.print_again(s, attempt_id=attempt_id, actor=actor)
+        items = attempts.attempt_view(s, attempt_id=attempt_id, actor=actor)["reports"]
+        return Answer(200, {"items": [report | {"href": f"/api/v1/reports/{report['id']}.pdf"} for report in items]})
+
+    return once(request, actor, b"", work)
 
 
 @router.post("/cancel", summary="Cancel an attempt", status_code=202, response_model=AttemptView)

@@ -9,15 +9,21 @@ from sqlalchemy.orm import Session
 
 from app.accounts.actor import SYSTEM, Actor, require
 from app.accounts.roles import Permission
+from app.attempts.access import find_attempt
 from app.audit import chain
 from app.evidence import store
 from app.evidence import usecases as evidence
+from app.kit.errors import Refused
+from app.kit.i18n import N_
 from app.reports import repository
 from app.reports.dataset import build, document_number
 from app.reports.facts import Facts
 from app.reports.models import Report
 from app.reports.pdf import render_pdf
 from app.reports.words import Words
+from gates.transitions import RunStatus
+
+LANGUAGES = ("zh-CN", "en")
 
 
 def dataset(s: Session, *, attempt_id: str, language: str) -> dict[str, Any]:
@@ -55,6 +61,18 @@ def render(s: Session, *, attempt_id: str, language: str, actor: Actor = SYSTEM)
     written = {"number": report.number, "language": tag, "sha256": report.sha256, "manifest_hash": report.manifest_hash, "basis": report.basis}
     chain.record(s, actor=actor, action="report_rendered", object_kind="report", object_id=report.id, data=written)
     return report
+
+
+def print_again(s: Session, *, attempt_id: str, actor: Actor) -> list[Report]:
+    """Print a judged attempt's report in both languages with what was recorded since: approvals, the register. Same facts, same report.
+
+    Raises Refused while the attempt is not finished, since its own last step prints the first issue.
+    """
+    require(actor, Permission.RECORD_DEVIATION)
+    attempt, _ = find_attempt(s, attempt_id, actor)
+    if attempt.status != RunStatus.FINISHED or attempt.verdict is None:
+        raise Refused("not_finished", N_("There is no report to print again: the attempt is not finished, or was not judged."))
+    return [render(s, attempt_id=attempt_id, language=language, actor=actor) for language in LANGUAGES]
 
 
 def latest(s: Session, *, attempt_id: str, language: str) -> Report | None:

@@ -18,7 +18,7 @@ from app.engagements.usecases import overview
 from app.kit import clock
 from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, Forbidden, NotFound, Refused
-from app.reports.usecases import dataset
+from app.reports.usecases import dataset, print_again
 from tests.people import Cast
 from tests.scenes import decide, engage, run
 
@@ -149,3 +149,20 @@ def test_the_gates_report_prints_its_own_entries_and_what_earlier_gates_left_ope
     assert [r["id"] for r in g2["punch"]] == ["P-1"]
     assert [a["object_kind"] for a in g2["approvals"] if a["object_kind"] == "waiver"] == ["waiver", "waiver"]
     assert g2["verdict"]["word"] == "pass"  # by its own checks: the waiver adds and takes nothing
+
+
+def test_a_report_printed_again_holds_what_was_recorded_since_and_the_same_facts_give_the_same_report(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        attempt = run(s, cast, engagement, "G1")
+        with pytest.raises(Forbidden):
+            print_again(s, attempt_id=attempt.id, actor=cast.viewer)
+        first = print_again(s, attempt_id=attempt.id, actor=cast.wang_fang)
+        _entry(s, engagement, cast.li_wei)
+        second, third = (print_again(s, attempt_id=attempt.id, actor=cast.wang_fang) for _ in range(2))
+        running = start_attempt(s, engagement_id=engagement.id, gate="G2", actor=cast.li_wei)
+        with pytest.raises(Refused, match="not finished"):
+            print_again(s, attempt_id=running.id, actor=cast.wang_fang)
+    assert [r.language for r in first] == ["zh-CN", "en"]
+    assert {r.revision for r in second} == {first[0].revision + 1}
+    assert [r.id for r in second] == [r.id for r in third]

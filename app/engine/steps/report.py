@@ -9,14 +9,12 @@ from app.kit.db import write_session
 from app.kit.errors import QuadgateError
 from app.reports import usecases
 
-LANGUAGES = ("zh-CN", "en")
-
 
 def move(ctx: Ctx) -> Outcome:
     """Render one language a move, so that no move takes long; what is rendered already is left alone."""
     memo = dict(ctx.current.result or {})
     made: dict[str, str] = dict(memo.get("reports") or {})
-    for language in LANGUAGES:
+    for language in usecases.LANGUAGES:
         if language in made:
             continue
         try:

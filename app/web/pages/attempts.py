@@ -13,7 +13,8 @@ from app.attempts import usecases as attempts
 from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, FieldProblem, NotFound, QuadgateError
 from app.kit.i18n import N_
-from app.web import charts, stream, views
+from app.reports import usecases as reports
+from app.web import charts, flash, stream, views
 from app.web.forms import Upload, fields_of, read_form, uploads
 from app.web.lines import all_lines
 from app.web.pages.board import refusal, waiting_for
@@ -101,6 +102,14 @@ def retry(request: Request, attempt_id: str, who: Signed, _form: Form) -> Respon
     return RedirectResponse(f"/attempts/{attempt_id}", 303)
 
 
+@router.post("/reports")
+def print_again(attempt_id: str, who: Signed, _form: Form) -> Response:
+    """Print the report again with what was recorded since."""
+    with write_session() as s:
+        reports.print_again(s, attempt_id=attempt_id, actor=who.actor)
+    return flash.redirect(f"/attempts/{attempt_id}", "printed")
+
+
 @router.post("/rig-cause")
 def claim_rig_cause(request: Request, attempt_id: str, who: Signed, form: Form) -> Response:
     """Claim a cause in the rig; both parties decide on it in the inbox."""
@@ -111,7 +120,7 @@ def claim_rig_cause(request: Request, attempt_id: str, who: Signed, form: Form) 
         if error.status == 404:
             raise
         return attempt_page(request, who, attempt_id, error)
-    return RedirectResponse(f"/attempts/{attempt_id}", 303)
+    return flash.redirect(f"/attempts/{attempt_id}", "cause_claimed")
 
 
 @router.get("/cancel")
@@ -157,7 +166,7 @@ def cancel(request: Request, attempt_id: str, who: Signed, form: Form) -> Respon
             attempts.request_cancel(s, attempt_id=attempt_id, reason=reason, actor=who.actor)
     except QuadgateError as error:
         return cancel_page(request, who, attempt_id, reason, error)
-    return RedirectResponse(f"/attempts/{attempt_id}", 303)
+    return flash.redirect(f"/attempts/{attempt_id}", "cancel_asked")
 
 
 @router.get("/steps/{step_id}")
@@ -207,4 +216,4 @@ def submit(request: Request, attempt_id: str, step_id: str, who: Signed, form: F
             attempts.submit_form(s, step_id=step_id, form=read_form(step["params"], form), photos=photos, actor=who.actor)
     except QuadgateError as error:
         return render_form(request, who, attempt_id, step_id, entered, error)
-    return RedirectResponse(f"/attempts/{attempt_id}", 303)
+    return flash.redirect(f"/attempts/{attempt_id}", "form_handed_in")
