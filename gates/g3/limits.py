@@ -18,8 +18,8 @@ from gates.rules.standing import Standing, refused
 from gates.text import Text
 
 _FRAGILE = Text(
-    " With one baseline run alone as the base, the answer would be another: fragile, so conditional.",
-    "仅以某一轮基线为基准时结论会改变：结果脆弱，故为有条件通过。",
+    " With one of the baseline runs left out, the answer would be another: fragile, so conditional.",
+    "去掉其中一轮基线，结论就会改变：结果脆弱，故为有条件通过。",
 )
 _GUARD = Text(" The estimate clears the limit, its interval does not: conditional.", "估计值达标而区间未达标：有条件通过。")
 _MORE = Text(" The interval still holds the limit: only more run pairs can tell.", "区间仍含限值：只有更多轮次对才能判定。")

@@ -203,10 +203,18 @@ _LOOKS = Text(
 
 
 def flips(effect: Effect, baselines: Sequence[Fraction], same: Sequence[Decimal], decision: Decision) -> bool:
-    """Return whether one baseline run, taken alone as the base of every pair, would put the estimate on another side of a limit."""
-    there = _sides(effect, same, decision)
-    alone = (Effect(tuple((base, new) for _, new in effect.pairs), effect.drop) for base in baselines)
-    return any(_sides(other, same, decision) != there for other in alone)
+    """Return whether one baseline run alone decides: with it left out, the estimate would lie on another side of a limit.
+
+    With two runs the base is then the other one, exactly. Leaving out the largest and the smallest is enough: any other run moves the base less.
+    """
+    if len(baselines) < 2:
+        return False
+    there, ordered = _sides(effect, same, decision), sorted(baselines)
+    for others in (ordered[1:], ordered[:-1]):
+        base = others[0] if len(others) == 1 else Fraction(math.exp(math.fsum(math.log(b) for b in others) / len(others)))
+        if _sides(Effect(tuple((base, new) for _, new in effect.pairs), effect.drop), same, decision) != there:
+            return True
+    return False
 
 
 def _sides(effect: Effect, limits: Sequence[Decimal], decision: Decision) -> tuple[bool, ...]:

@@ -1,0 +1,146 @@
+"""The one dataset about a plan's odds that command line, page and REST show: numbers as text, sentences in both languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gates.model import Verdict
+from gates.odds.chances import TRIALS, Chances, chances
+from gates.odds.cost import cost
+from gates.odds.effects import Effects, Noise
+from gates.odds.margins import warnings
+from gates.odds.planner import fitting_limits, json_of, needed, with_pairs
+from gates.plan import Plan
+from gates.rules.claim import TITLES
+from gates.rules.estimates import percent
+from gates.text import Text
+
+VERDICTS = {
+    Verdict.PASS: Text("pass", "通过"),
+    Verdict.CONDITIONAL: Text("conditional", "有条件通过"),
+    Verdict.FAIL: Text("fail", "不通过"),
+    Verdict.INCONCLUSIVE: Text("inconclusive", "无法判定"),
+    Verdict.INVALID: Text("invalid", "无效"),
+}
+_SUMMARY = Text("Chances of G3 as planned: {all}.", "按此计划，G3 的判定概率：{all}。")
+_FITS = Text(
+    "{field} of {l}: at this noise chance alone breaches “{c}” in more than 1 of 100 gates; {f} would not.",
+    "{field} 为 {l}：在此噪声下，仅因偶然即会有超过 1 % 的门禁违反“{c}”；取 {f} 则不会。",
+)
+_NOT_DRAWN = Text(
+    "Not drawn: rig faults, the product's own faults, guards, an SLA, drift within the gate. Cold, complete and equal work is taken for granted.",
+    "未模拟：环境故障、产品自身故障、护栏、SLA、门禁期间的漂移；并假定冷态、证据完整、工作量相等均成立。",
+)
+_NOISE = Text(
+    "Noise: {r} from run to run, {q} from request to request with an autocorrelation of {a}; runs and tiers independent of each other, the arms "
+    "recompute and placebo as noisy as the others.",
+    "噪声：轮次间 {r}；同一轮内请求间 {q}，自相关 {a}；各轮次、各档位相互独立，重算与安慰剂的噪声与其他对照组相同。",
+)
+_EXTENDED = Text(
+    "An inconclusive G3 is extended once by {n} run pairs and judged over all.", "G3 无法判定时，补充 {n} 个轮次对一次，并按全部轮次判定。"
+)
+_SOURCE = Text("Expected drop: {d}. Expected gain: {g}.", "预期降幅：{d}。预期吞吐提升：{g}。")
+_NEED = Text(
+    "A pass with a chance of at least {w} takes {p} run pairs with {m} requests a run: {n} requests, {gb} TB of KV stored on each of {k} media, "
+    "about {h} h. The chance is then {c}.",
+    "要使通过概率不低于 {w}，需 {p} 个轮次对、每轮 {m} 个请求：共 {n} 个请求，{k} 种介质各写入 {gb} TB KV，约 {h} 小时。此时通过概率为 {c}。",
+)
+_NO_NEED = Text(
+    "No number of run pairs up to {p} brings a pass with a chance of {w}: with {p} pairs and {m} requests a run it is {c}. "
+    "What stands in the way: {why}.",
+    "轮次对增至 {p} 个也达不到 {w} 的通过概率：{p} 个轮次对、每轮 {m} 个请求时为 {c}。主要障碍：{why}。",
+)
+
+
+def document(
+    plan: Plan,
+    effects: Effects,
+    noise: Noise,
+    *,
+    want: float | None = None,
+    trials: int = TRIALS,
+    seed: int | None = None,
+    kv_bytes_per_token: int | None = None,
+    g2_baseline: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the odds of a plan as JSON data. `want` adds the search for the runs that reach this chance of a pass (seconds instead of one)."""
+    found = chances(plan, effects, noise, trials=trials, seed=seed)
+    price = cost(plan, effects, kv_bytes_per_token=kv_bytes_per_token, g2_baseline=g2_baseline)
+    out = {
+        "schema": 1,
+        "plan_hash": plan.hash,
+        "rule": plan.decision.rule,
+        "pairs": plan.decision.pairs,
+        "extension_pairs": plan.g3.extension_pairs,
+        "seed": plan.decision.seed if seed is None else seed,
+        "noise": {"run": f"{noise.run:g}", "request": f"{noise.request:g}", "autocorrelation": f"{noise.autocorrelation:g}"},
+        "expected": [{"tier": t, "ttft_p50_drop": str(effects.drop[t]), "throughput_gain": str(effects.gain[t])} for t in plan.workload.tiers],
+        **found.json(),
+        "causes": [{**row, "title": title_of(row["what"]).json()} for row in found.json()["causes"]],
+        "summary": summary(found).json(),
+        "warnings": [text.json() for text in warnings(plan, effects, noise)],
+        "fitting_limits": [
+            {"claim": c, "field": f, "limit": str(now), "fits": str(fits), "text": _fits(c, f, percent(now), percent(fits)).json()}
+            for c, f, now, fits in fitting_limits(plan, noise)
+        ],
+        "cost": price.json(),
+        "assumptions": [text.json() for text in assumptions(plan, effects, noise)],
+        "needed": None,
+    }
+    if want is not None:
+        need = needed(plan, effects, noise, want, seed=seed)
+        bigger = with_pairs(plan, need.pairs)
+        then = cost(bigger, effects, requests=need.times, kv_bytes_per_token=kv_bytes_per_token, g2_baseline=g2_baseline)
+        sentence = _NEED if need.reached else _NO_NEED
+        work = plan.workload
+        told = sentence.fill(
+            w=_share(want),
+            p=need.pairs,
+            m=sum(work.requests(t) for t in work.tiers) * need.times,
+            n=then.requests,
+            gb=f"{then.stored_bytes / 1e12:.2f}",
+            k=then.media,
+            h=f"{then.seconds / 3600:.0f}",
+            c=_share(need.chances.of(Verdict.PASS)),
+            why=_worst(need.chances),
+        )
+        out["needed"] = {"wanted": f"{want:g}", **json_of(need), "cost": then.json(), "text": told.json()}
+    return out
+
+
+def summary(found: Chances) -> Text:
+    """Return the chances in one sentence, each known to about two points."""
+    parts = [(words, _share(found.of(verdict))) for verdict, words in VERDICTS.items()]
+    listed = Text(", ".join(f"{words.en} {share}" for words, share in parts), "，".join(f"{words.zh} {share}" for words, share in parts))
+    return _SUMMARY.fill(all=listed)
+
+
+def assumptions(plan: Plan, effects: Effects, noise: Noise) -> tuple[Text, ...]:
+    """Return what the chances stand on."""
+    extended = (_EXTENDED.fill(n=plan.g3.extension_pairs),) if plan.g3.extension_pairs else ()
+    spoken = _NOISE.fill(r=_share(noise.run), q=_share(noise.request), a=f"{noise.autocorrelation:g}")
+    return (_SOURCE.fill(d=effects.drop_source, g=effects.gain_source), spoken, *extended, _NOT_DRAWN)
+
+
+def title_of(what: str) -> Text:
+    """Return the title of a check or claim that kept a trial from a pass."""
+    name, _, tier = what.partition(".")
+    if name == "ttft_p50_drop":
+        return Text("TTFT p50 drop at {t}", "{t} TTFT p50 降幅").fill(t=tier)
+    if name == "throughput_gain":
+        return Text("Throughput gain at {t}", "{t} 吞吐提升").fill(t=tier)
+    return TITLES.get(name, Text(name, name))
+
+
+def _worst(found: Chances) -> Text:
+    rows = [(title_of(row["what"]), _share(float(row["share"]))) for row in found.json()["causes"][:3]]
+    return Text("; ".join(f"{t.en} ({s})" for t, s in rows) or "-", "；".join(f"{t.zh}（{s}）" for t, s in rows) or "-")
+
+
+def _fits(claim: str, field: str, limit: str, fits: str) -> Text:
+    return _FITS.fill(field=field, c=TITLES[claim], l=limit, f=fits)
+
+
+def _share(value: float) -> str:
+    return f"{value * 100:.1f} %"
