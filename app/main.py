@@ -14,12 +14,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from app.api.app import create_api
+from app.kit import logs
 from app.kit.errors import NotFound, QuadgateError
 from app.kit.i18n import N_
-from app.settings import ROOT
+from app.settings import ROOT, settings
 from app.web import health
 from app.web.asgi import BodyLimit, Shell
-from app.web.pages import approvals, attempts, board, door, downloads, register
+from app.web.pages import account, approvals, attempts, board, door, downloads, register
 from app.web.render import problem_page
 from app.web.security import SignInNeeded, sign_in_url
 
@@ -43,6 +44,8 @@ class Unfit(QuadgateError):  # noqa: N818
 @asynccontextmanager
 async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
     """Nothing is kept between requests; the database is opened by the first one."""
+    if logging.getLogger("uvicorn").handlers:  # a server of its own, not a test within another program
+        logs.configure(settings().log_format)
     yield
 
 
@@ -51,7 +54,7 @@ def create_app() -> ASGIApp:
     web = FastAPI(title="Quadgate", openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
     web.mount("/api/v1", create_api())
     web.mount("/static", StaticFiles(directory=ROOT / "app" / "web" / "static"), name="static")
-    for router in (health.router, door.router, board.router, downloads.router, attempts.router, approvals.router, register.router):
+    for router in (health.router, door.router, board.router, downloads.router, attempts.router, approvals.router, register.router, account.router):
         web.include_router(router)
     _handle_errors(web)
     return Shell(BodyLimit(web))  # outside of everything, so that even the answer to a crash carries the headers

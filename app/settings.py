@@ -1,4 +1,4 @@
-"""All settings, in one place. Each is an environment variable QUADGATE_<NAME>, or a line of the file `.env`."""
+"""All settings, in one place. Each is an environment variable QUADGATE_<NAME>, a line of the file `.env`, or a file below /run/secrets."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from pathlib import Path
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parent.parent
+SECRETS = Path("/run/secrets")  # where a container finds a setting that is secret, as the file quadgate_<name>
 
 
 class Settings(BaseSettings):
     """Where things are kept and how the parts find each other."""
 
-    model_config = SettingsConfigDict(env_prefix="QUADGATE_", env_file=".env", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="QUADGATE_", env_file=".env", extra="ignore", secrets_dir=SECRETS if SECRETS.is_dir() else None)
 
     state_dir: Path = ROOT / "var"  # database, evidence, runs, broker: everything that a backup must hold
     database_url: str = ""  # empty: SQLite below state_dir
     broker_url: str = ""  # empty: the Unix socket of the broker that `quadgate up` starts
     node: str = socket.gethostname()  # the name of the machine whose worker starts host processes
+    runner_socket: str = ""  # empty: a worker starts playbook hosts itself; else the Unix socket of `quadgate runner`, which does it
     web_host: str = "127.0.0.1"
     web_port: int = 8765
     public_url: str = ""  # the address that people type, when a proxy stands before the pages
     default_locale: str = "zh_CN"  # of pages and the API for whoever asks for no language: zh_CN or en
     secure_cookies: bool = False  # true: browsers send the session over https only
+    log_format: str = "text"  # of the long-running parts: text, or json with one object a line
     tick_seconds: float = 1.0  # how often the engine looks for work
     lease_seconds: int = 30  # how long a worker that went silent keeps an attempt to itself
     playbook_dir: Path = ROOT / "playbooks"

@@ -18,6 +18,8 @@ from app.engine.context import Ctx, load
 from app.engine.move import move
 from app.engine.outcome import Outcome, Trouble, failed
 from app.engine.policy import PUSH_BACK_S
+from app.engine.runner import RunnerAway
+from app.kit import logs
 from app.kit.db import database_now, write_session
 from app.kit.errors import QuadgateError
 from app.settings import settings
@@ -27,6 +29,11 @@ log = logging.getLogger("quadgate.engine")
 
 def advance(attempt_id: str, generation: int | None) -> bool:
     """Move an attempt by one step of work. False when there was nothing to do for us: that is normal, not an error."""
+    with logs.about(attempt=attempt_id):
+        return _advance(attempt_id, generation)
+
+
+def _advance(attempt_id: str, generation: int | None) -> bool:
     try:
         held = claim(attempt_id, generation, owner=_owner(), node=settings().node)
     except OperationalError as error:
@@ -37,10 +44,18 @@ def advance(attempt_id: str, generation: int | None) -> bool:
     ctx: Ctx | None = None
     try:
         ctx = load(attempt_id, owner=held.owner, node=held.node)
-        outcome = _decide(ctx)
-        written = _commit(held, ctx, outcome)
+        step = ctx.step
+        with logs.about(gate=ctx.attempt.gate, step=step.key if step else None, step_id=step.id if step else None, generation=held.generation):
+            outcome = _decide(ctx)
+            written = _commit(held, ctx, outcome)
+            if outcome.event is not None or outcome.next_step:
+                log.info("%s%s", outcome.event or "next step", "" if written else ": somebody else went on")
     except OperationalError as error:  # the database is busy or away: nobody's fault, and nothing is lost
         log.warning("attempt %s: the database did not answer (%s); tried again later", attempt_id, type(error.orig).__name__)
+        _push_back(held)
+        return False
+    except RunnerAway as error:  # it is being replaced: nothing has begun
+        log.warning("attempt %s: %s; tried again later", attempt_id, error)
         _push_back(held)
         return False
     except Exception:
@@ -58,7 +73,7 @@ def _decide(ctx: Ctx) -> Outcome:
         return move(ctx)
     except QuadgateError as error:
         return failed(Trouble(error.code, error.pair()))
-    except OperationalError:
+    except (OperationalError, RunnerAway):
         raise
     except OSError as error:
         log.exception("attempt %s, step %s: the machine refused something", ctx.attempt.id, ctx.step.key if ctx.step else "-")

@@ -17,19 +17,15 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from app.engine import durable, marker
-from app.engine.control import close_masters
+from app.engine import durable, marker, runner
 from app.settings import settings
 from app.targets.inventory import Inventory
-
-HOST_PROGRAM = Path(__file__).with_name("host.py")
 
 
 class Look(StrEnum):
@@ -107,26 +103,10 @@ def start(run: PlaybookRun) -> RunState:
         if (folder / "started").exists():
             return RunState(Look.LOST)
         environment = prepare(run)
-        spawn(folder, fd, environment)
+        runner.spawn(folder, fd, environment)
         return RunState(Look.ALIVE)
     finally:
         os.close(fd)  # the host's copy keeps the lock
-
-
-def spawn(folder: Path, lock_fd: int, environment: dict[str, str]) -> None:
-    """Start the detached host. The launcher forks and ends at once, so that the worker has no child to reap."""
-    with (folder / "host.log").open("ab") as log:
-        subprocess.run(
-            [sys.executable, "-P", str(HOST_PROGRAM), str(folder), str(lock_fd)],
-            env=environment,
-            pass_fds=[lock_fd],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            check=True,
-            timeout=15,
-        )
 
 
 def prepare(run: PlaybookRun) -> dict[str, str]:
@@ -181,9 +161,8 @@ def host_environment(attempt_id: str, short: Path) -> dict[str, str]:
 
 def clean(attempt_id: str, folder: Path) -> int:
     """End everything that a lost run left: processes by the attempt's marker, then its SSH masters. Returns how many processes there were."""
-    ended = marker.end_all(attempt_id)
     short = short_dir(folder)
-    close_masters(short / "cp")
+    ended = runner.end(attempt_id, short / "cp")
     shutil.rmtree(short, ignore_errors=True)
     shutil.rmtree(folder / "private", ignore_errors=True)
     (folder / "job.json").unlink(missing_ok=True)

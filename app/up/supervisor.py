@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine import marker, nodes, shutdown
-from app.engine.runs import HOST_PROGRAM
+from app.engine.runner import HOST_PROGRAM
 from app.kit.db import read_session
 from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_
@@ -66,7 +66,7 @@ class Supervisor:
             self._began = time.monotonic()
             self._start_broker()
             self._start("worker", worker_argv(self._settings.node))
-            self._start("beat", [sys.executable, "-m", "celery", "-A", "app.worker.app", "beat", "-s", str(self._state / "beat"), *_BEAT])
+            self._start("beat", beat_argv(self._state))
             if web:
                 self._start("web", web_server.argv(self._settings.web_host, self._settings.web_port))
             self._watcher = threading.Thread(target=self._watch, name="supervisor", daemon=True)
@@ -271,7 +271,10 @@ class Supervisor:
             log.warning("not canceled within %s s: %s; the next start goes on with it", CANCEL_S, ", ".join(left))
 
 
-_BEAT = ["--scheduler", "celery.beat:Scheduler", "--pidfile=", "--loglevel", "WARNING"]  # no schedule file: there is one static entry
+def beat_argv(state: Path) -> list[str]:
+    """Return the command of the scheduler: it keeps no schedule file, since there is one static entry."""
+    options = ["-s", str(state / "beat"), "--scheduler", "celery.beat:Scheduler", "--pidfile=", "--loglevel", "WARNING"]
+    return [sys.executable, "-m", "celery", "-A", "app.worker.app", "beat", *options]
 
 
 def worker_argv(node: str) -> list[str]:

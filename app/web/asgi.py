@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.kit import logs
 from app.kit.db import new_id
 from app.kit.i18n import N_, language_tag, negotiate, translate
 
@@ -60,7 +61,8 @@ class Shell:
                     headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        await self.app(scope, receive, send_with_headers)
+        with logs.about(request=request_id):
+            await self.app(scope, receive, send_with_headers)
 
 
 class BodyLimit:

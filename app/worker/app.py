@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery.signals import worker_process_init, worker_ready
+from celery.signals import setup_logging, worker_process_init, worker_ready
 
 from app.engine import nodes
 from app.engine.hints import TICK, celery_app
+from app.kit import logs
 from app.kit.db import engine_for
 from app.settings import settings
 
@@ -21,6 +22,12 @@ app.conf.update(
     },
     beat_max_loop_interval=1,
 )
+
+
+@setup_logging.connect  # type: ignore[untyped-decorator]
+def _our_logs(**_: Any) -> None:
+    """Keep Celery from setting up logs of its own."""
+    logs.configure(settings().log_format)
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]

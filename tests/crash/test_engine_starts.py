@@ -19,14 +19,14 @@ from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, make_attempt, 
 
 DIES = """
 import os, signal, sys
-from app.engine import runs
+from app.engine import runner
 from app.engine.advance import advance
-real = runs.spawn
+real = runner.spawn
 def dying(*args):
     if sys.argv[2] == "after":
         real(*args)
     os.kill(os.getpid(), signal.SIGKILL)
-runs.spawn = dying
+runner.spawn = dying
 advance(sys.argv[1], 1)
 """
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Step
-from app.engine import drive, marker, reconcile, words
+from app.engine import counting, drive, reconcile, runner, words
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome, Trouble
 from app.engine.policy import STOP_TIMEOUT_S
@@ -23,6 +23,8 @@ def move(ctx: Ctx) -> Outcome:
     """Return the next decision on the way to `canceled`. It gets there whatever fails: a cancel that hangs helps nobody."""
     try:
         return _move(ctx)
+    except runner.RunnerAway:
+        raise
     except Exception as error:
         log.exception("attempt %s: stopping its targets failed", ctx.attempt.id)
         return _canceled(ctx, words.stop_failed(f"{type(error).__name__}: {error}"))
@@ -30,13 +32,14 @@ def move(ctx: Ctx) -> Outcome:
 
 def _move(ctx: Ctx) -> Outcome:
     step = ctx.step
-    if step is None or not any(s.kind in ON_TARGETS and s.status != "pending" for s in ctx.steps):
+    if step is None or not any(s.kind in ON_TARGETS and (s.status != "pending" or s.job_id) for s in ctx.steps):
         return _canceled(ctx, None)
     job = {"id": step.job_id or "", "jobs": [s.job_id for s in ctx.steps if s.job_id], "offsets": {}}
     order = drive.Order("stop", "stop.yml", "stopping", STOP_TIMEOUT_S, job)
     if step.status != "stopping":
-        marker.end_all(ctx.attempt.id)  # host processes and their playbooks on this machine
-        return drive.begin(ctx, order)
+        runner.end(ctx.attempt.id)  # host processes and their playbooks, where hosts live
+        in_flight = step.status in ("pending", "starting")
+        return drive.begin(ctx, order, {**drive.memo_of(ctx), "in_flight": in_flight})
     ended = drive.follow(ctx, order)
     if isinstance(ended, Outcome):
         return _canceled(ctx, ended.trouble, ended) if ended.event is Event.FAIL else ended
@@ -46,11 +49,20 @@ def _move(ctx: Ctx) -> Outcome:
     running = [host for host, reply in replies.items() if isinstance(reply, dict) and reply.get("state") == "running"]
     if found or running:
         return _canceled(ctx, words.not_stopped(running, [trouble.text for trouble in found]))
-    return _canceled(ctx, None)
+    outcome = _canceled(ctx, None)
+    hosts = dict.fromkeys(host for s in ctx.steps if s.job_id for group in s.spec.get("expects") or {} for host in ctx.inventory.members(group))
+    judged, in_flight = ctx.attempt.extension is not None, bool(ended.memo.get("in_flight"))
+    outcome.attempt.update(counting.after_stop(ctx.steps, replies, hosts, in_flight=in_flight, judged=judged))
+    return outcome
 
 
 def _canceled(ctx: Ctx, trouble: Trouble | None, partial: Outcome | None = None) -> Outcome:
-    """End the attempt. What could not be stopped stands on it, and in the reason of the transition."""
+    """End the attempt. What could not be stopped stands on it, and in the reason of the transition.
+
+    An extension that is given up leaves the verdict that it went on from: nothing that was measured since was judged.
+    """
+    extension = ctx.attempt.extension
+    stands = {"verdict": extension["verdict"], "because": extension["because"]} if extension and extension["judged"] is None else {}
     rest = [step.id for step in ctx.steps if step.status not in ("done", "canceled")]
 
     def write(s: Session) -> None:
@@ -64,7 +76,7 @@ def _canceled(ctx: Ctx, trouble: Trouble | None, partial: Outcome | None = None)
         event=Event.CANCEL,
         reason=reason,
         trouble=trouble,
-        attempt={} if trouble else {"problem": None},
+        attempt={**stands, **({} if trouble else {"problem": None})},
         step={"status": "canceled"} if ctx.step else {},
         writes=writes,
     )

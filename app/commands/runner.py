@@ -1,0 +1,32 @@
+"""`quadgate runner`: the service in which playbook hosts live, so that replacing a worker ends no playbook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from app.commands.language import say
+from app.kit.errors import BadInput
+from app.kit.i18n import N_
+from app.kit.terminal import on_end
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("runner", help="Start playbook hosts for the workers of this node (QUADGATE_RUNNER_SOCKET) until a signal comes.")(runner)
+
+
+def runner() -> None:
+    """Serve until a signal comes and the last playbook has ended."""
+    from app.engine.runner import Runner
+    from app.kit import logs
+    from app.settings import settings
+
+    if not settings().runner_socket:
+        raise BadInput("no_socket", N_("Set QUADGATE_RUNNER_SOCKET to the path of the socket on which workers and runner meet."))
+    logs.configure(settings().log_format)
+    service = Runner(Path(settings().runner_socket))
+    on_end(lambda *_: service.over.set())
+    say(N_("Playbook hosts are started on {path}; a signal ends this when the last of them has ended"), path=settings().runner_socket)
+    service.serve()

@@ -1,0 +1,182 @@
+"""Where playbook hosts live: in this process's own container, or in a service of their own that outlives every worker.
+
+With QUADGATE_RUNNER_SOCKET a worker hands the run directory, the environment and the locked descriptor over a Unix socket to the
+runner (`quadgate runner`), which starts the host: replacing a worker then ends no playbook. The lock travels with the request
+(SCM_RIGHTS), so "alive, never ran, lost" is told by the same flock, `started` and `result.json` as everywhere (see runs.py).
+A request is one JSON line `{op, folder?, environment?, attempt?}`; the answer is one JSON line `{ok, ended?, why?}`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from app.engine import marker
+from app.engine.control import close_masters
+from app.settings import settings
+
+log = logging.getLogger("quadgate.runner")
+HOST_PROGRAM = Path(__file__).with_name("host.py")
+SPAWN_S, ASK_S = 15.0, 30.0
+REQUEST_MAX = 256 * 1024
+
+
+class RunnerAway(Exception):  # noqa: N818 - a state of the house, like QuadgateError's children
+    """The runner does not answer, as while it is replaced: whoever asked tries again later, and nothing has begun."""
+
+
+def spawn(folder: Path, lock_fd: int, environment: dict[str, str]) -> None:
+    """Start the detached host of a run. Raises RunnerAway when the runner does not answer, OSError when it could not start one."""
+    if settings().runner_socket:
+        _ask({"op": "spawn", "folder": str(folder), "environment": environment}, [lock_fd])
+    else:
+        spawn_here(folder, lock_fd, environment)
+
+
+def end(attempt_id: str, control_dir: Path | None = None) -> int:
+    """End all that an attempt left where hosts live: processes by its marker, then SSH masters. Returns how many processes there were."""
+    if settings().runner_socket:
+        answer = _ask({"op": "end", "attempt": attempt_id, "control_dir": str(control_dir or "")})
+        return int(answer.get("ended") or 0)
+    return _end_here(attempt_id, control_dir)
+
+
+def spawn_here(folder: Path, lock_fd: int, environment: dict[str, str]) -> None:
+    """Start the host from this process. The launcher forks and ends at once, so that there is no child to reap."""
+    with (folder / "host.log").open("ab") as output:
+        subprocess.run(
+            [sys.executable, "-P", str(HOST_PROGRAM), str(folder), str(lock_fd)],
+            env=environment,
+            pass_fds=[lock_fd],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd="/",
+            check=True,
+            timeout=SPAWN_S,
+        )
+
+
+def _end_here(attempt_id: str, control_dir: Path | None) -> int:
+    ended = marker.end_all(attempt_id)
+    if control_dir is not None:
+        close_masters(control_dir)
+    return ended
+
+
+def _ask(request: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any]:
+    try:
+        with socket.socket(socket.AF_UNIX) as wire:
+            wire.settimeout(ASK_S)
+            wire.connect(settings().runner_socket)
+            data = json.dumps(request).encode() + b"\n"
+            sent = socket.send_fds(wire, [data], fds or [])
+            wire.sendall(data[sent:])
+            with wire.makefile("rb") as lines:
+                answer: dict[str, Any] = json.loads(lines.readline(REQUEST_MAX))
+    except (OSError, ValueError) as error:
+        raise RunnerAway(f"the runner at {settings().runner_socket} does not answer ({type(error).__name__})") from error
+    if not answer.get("ok"):
+        raise OSError(str(answer.get("why") or "the runner could not do it"))
+    return answer
+
+
+def answers() -> bool:
+    """Tell whether the runner of the settings does its work: it starts a program and says so."""
+    try:
+        return bool(_ask({"op": "ping"}).get("ok"))
+    except (RunnerAway, OSError):
+        return False
+
+
+class Runner:
+    """The service: one thread a request, until it is told to end and no host lives any more."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.over = threading.Event()
+        self._hosts: list[int] = []  # processes that were started here
+        self._guard = threading.Lock()
+
+    def serve(self) -> None:
+        """Serve until `over` is set, and then as long as a host lives: who stops the runner waits for its playbooks, or kills them."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind(str(self.path))
+            self.path.chmod(0o600)
+            door.listen(64)
+            door.settimeout(0.5)
+            while not (self.over.is_set() and self.living() == 0):
+                try:
+                    wire, _ = door.accept()
+                except TimeoutError:
+                    continue
+                threading.Thread(target=self._answer, args=(wire,), daemon=True).start()
+        self.path.unlink(missing_ok=True)
+
+    def living(self) -> int:
+        """Return how many of the hosts that were started here still live."""
+        with self._guard:
+            self._hosts = [pid for pid in self._hosts if marker.state(pid) not in ("Z", "X", "")]
+            return len(self._hosts)
+
+    def _answer(self, wire: socket.socket) -> None:
+        with wire:
+            wire.settimeout(ASK_S)
+            fds: list[int] = []
+            try:
+                request, fds = _read(wire)
+                answer: dict[str, Any] = {"ok": True, **self._do(request, fds)}
+            except Exception as error:
+                log.warning("a request failed: %s: %s", type(error).__name__, error)
+                answer = {"ok": False, "why": f"{type(error).__name__}: {error}"}
+            finally:
+                for fd in fds:
+                    os.close(fd)
+            try:
+                wire.sendall(json.dumps(answer).encode() + b"\n")
+            except OSError:
+                log.warning("whoever asked is gone; what was asked was done")
+
+    def _do(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        if request["op"] == "ping":
+            subprocess.run([sys.executable, "-S", "-c", ""], check=True, timeout=SPAWN_S)
+            return {}
+        if request["op"] == "end":
+            control = request.get("control_dir")
+            return {"ended": _end_here(str(request["attempt"]), Path(control) if control else None)}
+        folder = Path(request["folder"])
+        if request["op"] != "spawn" or len(fds) != 1 or not folder.is_relative_to(settings().runs_dir) or ".." in folder.parts:
+            raise ValueError("no request of ours")
+        environment = {str(key): str(value) for key, value in request["environment"].items()}
+        before = set(marker.carriers(environment[marker.VARIABLE]))
+        spawn_here(folder, fds[0], environment)
+        with self._guard:
+            self._hosts += sorted(set(marker.carriers(environment[marker.VARIABLE])) - before)
+        log.info("started a playbook host in %s", folder.name)
+        return {}
+
+
+def _read(wire: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Read a request of our own user: one line, with the descriptors that came along."""
+    credentials = wire.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    if struct.unpack("3i", credentials)[1] != os.geteuid():
+        raise PermissionError("another user asks")
+    data, fds = b"", []
+    while not data.endswith(b"\n") and len(data) < REQUEST_MAX:
+        more, new, _, _ = socket.recv_fds(wire, 65536, 4)
+        fds += new
+        if not more:
+            break
+        data += more
+    request: dict[str, Any] = json.loads(data)
+    return request, fds
