@@ -18,10 +18,10 @@ from gates.canonical import canonical_bytes
 from gates.compare import ResultFile, compare
 from gates.plan import InvalidPlan, Plan, parse_plan
 from gates.readers.bench.declared import CLIENTS
+from gates.readers.registry import LARGEST
 from gates.text import Text
 
 SEVERAL = ("--baseline", "--candidate")
-LARGEST = 256 * 2**20
 REFUSED = Text("These files cannot be compared. ", "这些文件无法比较。")
 NO_FILE = Text("{file} cannot be read: {why}.", "无法读取 {file}：{why}。")
 TOO_LARGE = Text("{file} is larger than {n} MiB.", "{file} 大于 {n} MiB。")

@@ -169,7 +169,10 @@ def load_json(data: bytes, into: Collector) -> Any:
     text = decode(data, into)
     if text is None:
         return None
-    decoder = json.JSONDecoder(parse_float=_decimal, parse_int=_decimal, parse_constant=lambda _: None)
+    twice: list[str] = []
+    decoder = json.JSONDecoder(
+        parse_float=_decimal, parse_int=_decimal, parse_constant=lambda _: None, object_pairs_hook=lambda pairs: _object(pairs, twice)
+    )
     failure = ""
     for start in _starts(text):
         try:
@@ -178,7 +181,15 @@ def load_json(data: bytes, into: Collector) -> Any:
                 raise ValueError("it holds half of a surrogate pair, which is no text")
         except (ValueError, RecursionError, InvalidOperation) as error:
             failure = failure or str(error)
+            twice.clear()
             continue
+        if twice:
+            into.trouble(
+                "duplicate_key",
+                "A key stands twice in one object with two values: {names}. Which one counts nobody can tell.",
+                "同一对象中键重复且取值不同：{names}，无法判断以哪个为准。",
+                names=", ".join(dict.fromkeys(twice[:5])),
+            )
         before, after = text[:start].strip(), text[end:].strip()
         if before:
             into.trouble("text_before_json", "Text stands before the JSON: {before}", "JSON 之前有文字：{before}", before=before)
@@ -187,6 +198,14 @@ def load_json(data: bytes, into: Collector) -> Any:
         return value
     into.trouble("not_json", "The file is not complete JSON: {why}", "文件不是完整的 JSON：{why}", why=failure or clip(text, 80))
     return None
+
+
+def _object(pairs: list[tuple[str, Any]], twice: list[str]) -> dict[str, Any]:
+    """Return an object, and note each key that it names twice with two values."""
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        twice += [clip(key, 60) for key, value in pairs if out[key] != value]
+    return out
 
 
 def _starts(text: str) -> Iterator[int]:

@@ -12,6 +12,7 @@ from typing import Any
 from gates.model import Reading
 from gates.readers.bench.documents import documents
 from gates.readers.bench.figures import BenchRun, Request, emit, most_in_flight, take, word
+from gates.readers.bench.vllm import each_run
 from gates.readers.common import Collector, exact, part, rows
 
 KNOWN_SCHEMA = "1."
@@ -22,8 +23,9 @@ def read_aiperf(data: bytes) -> Reading:
     """Read the summary or the records of `aiperf profile`."""
     found = Collector()
     read = documents(data, found)
-    if len(read) == 1 and isinstance(read[0], dict) and "aiperf_version" in read[0]:
-        _summary(read[0], found)
+    if read and isinstance(read[0], dict) and "aiperf_version" in read[0]:
+        for document, labels in each_run(found, read):
+            _summary(document, found, labels)
     elif read and all(isinstance(r, dict) and isinstance(r.get("metadata"), dict) for r in read):
         _records(read, found)
     elif read:
@@ -35,7 +37,7 @@ def read_aiperf(data: bytes) -> Reading:
     return found.reading()
 
 
-def _summary(document: dict[str, Any], found: Collector) -> None:
+def _summary(document: dict[str, Any], found: Collector, labels: dict[str, str]) -> None:
     schema = word(document, "schema_version")
     if schema is None or not schema.startswith(KNOWN_SCHEMA):
         found.trouble(
@@ -76,6 +78,7 @@ def _summary(document: dict[str, Any], found: Collector) -> None:
             },
         ),
         found,
+        labels,
     )
 
 

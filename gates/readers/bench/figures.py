@@ -127,8 +127,9 @@ def most_in_flight(spans: list[tuple[Decimal, Decimal]]) -> Decimal | None:
     return Decimal(most) if most else None
 
 
-def emit(run: BenchRun, found: Collector, **labels: str) -> None:
+def emit(run: BenchRun, found: Collector, labels: dict[str, str] | None = None) -> None:
     """Add the observations of one run, and a named problem for everything in it that cannot be told or does not agree with itself."""
+    labels = labels or {}
     for quantity, words in (("client.version", run.version), ("client.model", run.model), ("client.endpoint", run.endpoint)):
         if words:
             found.see(quantity, words, "text", **labels)

@@ -23,12 +23,12 @@ _OPEN_LOOP = ("constant", "poisson")
 def read_guidellm(data: bytes) -> Reading:
     """Read one benchmark of `guidellm benchmark --outputs json`."""
     found = Collector()
-    read = documents(data, found)
-    document = read[0] if len(read) == 1 and isinstance(read[0], dict) else None
-    if document is None:
-        if read:
-            found.trouble("unknown_shape", "The file is not one JSON object.", "文件不是单个 JSON 对象。")
-        return found.reading()
+    for document, labels in each_run(found, documents(data, found)):
+        _document(document, found, labels)
+    return found.reading()
+
+
+def _document(document: dict[str, Any], found: Collector, labels: dict[str, str]) -> None:
     if exact(part(document, "metadata", "version")) != KNOWN_VERSION:
         found.trouble(
             "unknown_version",
@@ -36,14 +36,13 @@ def read_guidellm(data: bytes) -> Reading:
             "metadata.version 为 {v}；本读取器只认识 2，不作猜测。",
             v=part(document, "metadata", "version"),
         )
-        return found.reading()
+        return
     benchmarks = document.get("benchmarks")
     if not isinstance(benchmarks, list) or not benchmarks:
         found.trouble("zero_samples", "The file holds no benchmark.", "文件中没有任何基准测试。")
-        return found.reading()
-    for benchmark, labels in each_run(found, benchmarks):
-        emit(_run(benchmark, word(part(document, "metadata"), "guidellm_version"), found), found, **labels)
-    return found.reading()
+        return
+    for benchmark, own in each_run(found, benchmarks):
+        emit(_run(benchmark, word(part(document, "metadata"), "guidellm_version"), found), found, {**labels, **own})
 
 
 def _run(benchmark: dict[str, Any], version: str | None, found: Collector) -> BenchRun:

@@ -23,7 +23,7 @@ def read_inference_perf(data: bytes) -> Reading:
         if not isinstance(document.get("load_summary"), dict) or not isinstance(document.get("successes"), dict):
             found.trouble("unknown_shape", "load_summary or successes is missing.", "缺少 load_summary 或 successes。")
             continue
-        emit(_run(document, found), found, **labels)
+        emit(_run(document, found), found, labels)
     return found.reading()
 
 

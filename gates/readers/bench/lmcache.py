@@ -33,7 +33,7 @@ def read_lmcache_bench(data: bytes) -> Reading:
         if not isinstance(document.get("results"), dict):
             found.trouble("unknown_shape", "The object `results` is missing.", "缺少 results 对象。")
             continue
-        emit(_summary(document, found), found, **labels)
+        emit(_summary(document, found), found, labels)
     return found.reading()
 
 

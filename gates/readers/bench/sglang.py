@@ -25,7 +25,7 @@ def read_sglang_bench(data: bytes) -> Reading:
                 "unknown_shape", "Neither completed nor total_output_tokens stands in the file.", "文件中没有 completed 或 total_output_tokens。"
             )
             continue
-        emit(_run(document, found), found, **labels)
+        emit(_run(document, found), found, labels)
     return found.reading()
 
 

@@ -61,7 +61,7 @@ def _read(data: bytes, *, rows: Callable[[dict[str, Any], BenchRun, Collector], 
             continue
         run = _summary(document, found)
         run.requests = rows(document, run, found)
-        emit(run, found, **labels)
+        emit(run, found, labels)
     return found.reading()
 
 

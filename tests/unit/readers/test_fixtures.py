@@ -68,7 +68,7 @@ def test_a_good_output_cut_in_its_middle_never_raises(path):
 def test_a_second_json_document_behind_the_first_is_a_problem():
     for path in GOOD:
         if path.suffix == ".json":
-            assert "text_after_json" in {p.code for p in read(path.parent.name, path.read_bytes() * 2).problems}, path
+            assert {"text_after_json", "several_runs"} & {p.code for p in read(path.parent.name, path.read_bytes() * 2).problems}, path
 
 
 def test_figures_are_exact_and_in_one_unit_whatever_the_tool_counts_in():
