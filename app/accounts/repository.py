@@ -29,6 +29,11 @@ def session_by_hash(s: Session, token_sha256: str) -> tuple[WebSession, User] | 
     return (row[0], row[1]) if row else None
 
 
+def tokens_of(s: Session, user_id: str) -> list[ApiToken]:
+    """Return the API tokens of a user, the newest first."""
+    return list(s.execute(select(ApiToken).where(ApiToken.user_id == user_id).order_by(ApiToken.created_at.desc(), ApiToken.id.desc())).scalars())
+
+
 def token_by_id(s: Session, token_id: str) -> tuple[ApiToken, User] | None:
     """Return an API token and its user."""
     row = s.execute(select(ApiToken, User).join(User, User.id == ApiToken.user_id).where(ApiToken.id == token_id)).one_or_none()

@@ -44,7 +44,7 @@ def create_user(
 ) -> User:
     """Add a user. Raises BadInput that names each field, Forbidden without the permission."""
     require(actor, Permission.MANAGE_USERS)
-    problems = _problems_of_user(s, login, name, party, roles, locale)
+    problems = _problems_of_user(s, login, name, party, roles, locale, title)
     if problems:
         raise BadInput("bad_user", N_("This user cannot be added."), problems)
     check_new(password, login)
@@ -74,10 +74,10 @@ def sign_in(s: Session, *, login: str, password: str) -> SignIn:
     """
     wait = throttle.wait_for(s, login)
     if wait > timedelta(0):
-        raise Forbidden("try_later", N_("Too many failed sign-ins. Try again in {seconds} s."), seconds=int(wait.total_seconds()) + 1)
+        raise too_soon(wait)
     user = repository.user_by_login(s, login)
     if not matches(password, user.password_hash if user and user.active else None) or user is None:
-        _count_after_rollback(s, login)
+        count_after_rollback(s, login)
         raise Forbidden("wrong_sign_in", N_("The login or the password is wrong."))
     throttle.forget(s, login)
     if outdated(user.password_hash):
@@ -134,14 +134,14 @@ def issue_token(s: Session, *, user_id: str, name: str, days: int, actor: Actor 
 
 
 def actor_of_token(s: Session, token: str) -> Actor | None:
-    """Return who stands behind an API token; None when it is malformed, unknown, expired, or its user is closed."""
+    """Return who stands behind an API token; None when it is malformed, unknown, expired, revoked, or its user is closed."""
     match = re.fullmatch(r"qg_([0-9a-f]{32})_[A-Za-z0-9_-]{20,100}", token)
     found = repository.token_by_id(s, str(uuid.UUID(match[1]))) if match else None
     if found is None:
         return None
     row, user = found
     at = now()
-    if not hmac.compare_digest(row.token_sha256, _sha256(token)) or at >= row.expires_at or not user.active:
+    if not hmac.compare_digest(row.token_sha256, _sha256(token)) or at >= row.expires_at or row.revoked_at or not user.active:
         return None
     if row.last_used_at is None or at - row.last_used_at >= SEEN_EVERY:
         _note(s, update(ApiToken).where(ApiToken.id == row.id).values(last_used_at=at))
@@ -165,6 +165,11 @@ def without_account(s: Session, logins: set[str]) -> set[str]:
     return {login for login, user in found.items() if user is None or not user.active}
 
 
+def too_soon(wait: timedelta) -> Forbidden:
+    """Return the error for a password that is tried too soon after wrong ones."""
+    return Forbidden("try_later", N_("Too many failed sign-ins. Try again in {seconds} s."), seconds=int(wait.total_seconds()) + 1)
+
+
 def _note(s: Session, statement: object) -> None:
     """Write down that somebody was seen: in the caller's transaction when it writes, else in a short one of its own."""
     if writes(s):
@@ -174,7 +179,7 @@ def _note(s: Session, statement: object) -> None:
         own.execute(statement)  # type: ignore[call-overload]
 
 
-def _count_after_rollback(s: Session, login: str) -> None:
+def count_after_rollback(s: Session, login: str) -> None:
     """Count a failed sign-in once the caller's transaction has been rolled back by the error that follows."""
 
     @event.listens_for(s, "after_rollback", once=True)
@@ -183,7 +188,7 @@ def _count_after_rollback(s: Session, login: str) -> None:
             throttle.count_failure(own, login)
 
 
-def _problems_of_user(s: Session, login: str, name: str, party: str, roles: list[str], locale: str) -> list[FieldProblem]:
+def _problems_of_user(s: Session, login: str, name: str, party: str, roles: list[str], locale: str, title: str) -> list[FieldProblem]:
     """Return a sentence for each field that is wrong."""
     found = []
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{1,79}", login.strip()):
@@ -192,6 +197,10 @@ def _problems_of_user(s: Session, login: str, name: str, party: str, roles: list
         found.append(FieldProblem("/login", N_("The login {login} is taken."), {"login": login}))
     if not 1 <= len(name.strip()) <= 120:
         found.append(FieldProblem("/name", N_("A name of 1 to 120 characters is needed.")))
+    if len(title.strip()) > 120:
+        found.append(FieldProblem("/title", N_("A title has at most 120 characters.")))
+    if any(c < " " or "\x7f" <= c < "\xa0" for c in name + title):
+        found.append(FieldProblem("/name", N_("A name or title holds a character that is no text.")))
     if party not in PARTIES:
         found.append(FieldProblem("/party", N_("The party is vendor or customer, not {party}."), {"party": repr(party)}))
     if unknown := [role for role in roles if role not in list(Role)]:

@@ -1,4 +1,4 @@
-"""`quadgate audit verify`: walk the audit chain. Exit 0: whole; 1: not."""
+"""`quadgate audit verify`: walk the audit chain. Exit 0: whole; 65: not (1 to 4 are verdicts)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import typer
 from app.audit.chain import Anchor, head, verify
 from app.commands.language import Language
 from app.kit.db import read_session
+
+NOT_WHOLE = 65  # EX_DATAERR
 
 commands = typer.Typer(no_args_is_help=True, help="The audit chain.")
 
@@ -27,7 +29,7 @@ def verify_chain(
     *,
     language: Language,
 ) -> None:
-    """Walk the whole chain and say what does not fit. Exit 0: whole; 1: not."""
+    """Walk the whole chain and say what does not fit. Exit 0: whole; 65: not."""
     known = _anchor(anchor) if anchor else None
     with read_session() as s:
         check = verify(s, known)
@@ -38,7 +40,7 @@ def verify_chain(
         for problem in check.problems:
             print(problem.in_language(language))
         print(f"{check.rows} rows, head {check.head.seq}:{check.head.hash}, {'whole' if check.ok else 'NOT WHOLE'}")
-    raise typer.Exit(0 if check.ok else 1)
+    raise typer.Exit(0 if check.ok else NOT_WHOLE)
 
 
 @commands.command(name="head")

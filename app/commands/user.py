@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from app.accounts import repository, usecases
+from app.accounts import repository, upkeep, usecases
 from app.accounts.actor import command_line
 from app.accounts.passwords import SHORTEST
 from app.accounts.roles import Party, Role
-from app.commands.language import in_terminal
+from app.commands.language import in_terminal, say
 from app.kit.db import read_session, write_session
 from app.kit.errors import NotFound, Refused
 from app.kit.i18n import N_
@@ -76,6 +76,50 @@ def token(
         if user is None:
             raise NotFound("no_such_user", N_("There is no user {login}."), login=login)
         print(usecases.issue_token(s, user_id=user.id, name=name, days=days, actor=command_line()))
+
+
+@commands.command()
+def password(
+    login: Annotated[str, typer.Argument(help="Whose password is set anew.")],
+    password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")] = False,
+) -> None:
+    """Set a person's password anew. All sessions of that person end; API tokens go on until they are revoked."""
+    new = sys.stdin.readline().rstrip("\n") if password_stdin else _asked(login)
+    with write_session() as s:
+        user = upkeep.set_password(s, login=login, password=new, actor=command_line())
+    say(N_("The password of {login} is set; that person's sessions have ended."), login=user.login)
+
+
+@commands.command()
+def close(login: Annotated[str, typer.Argument(help="Whose account is closed.")]) -> None:
+    """Close an account: nobody signs in with it, its sessions end, its tokens are revoked. What the person approved stays."""
+    with write_session() as s:
+        user = upkeep.close_user(s, login=login, actor=command_line())
+    say(N_("The account {login} is closed."), login=user.login)
+
+
+@commands.command()
+def reopen(login: Annotated[str, typer.Argument(help="Whose account is opened again.")]) -> None:
+    """Open a closed account again, with its old password. Revoked tokens stay revoked."""
+    with write_session() as s:
+        user = upkeep.reopen_user(s, login=login, actor=command_line())
+    say(N_("The account {login} is open."), login=user.login)
+
+
+@commands.command()
+def tokens(login: Annotated[str, typer.Argument(help="Whose tokens are listed.")]) -> None:
+    """List a person's API tokens: id, name, state, when it ends, when it was last used. The secrets are known to nobody."""
+    with read_session() as s:
+        for row in upkeep.tokens(s, login=login, actor=command_line()):
+            print(f"{row['id']}\t{row['name']}\t{row['state']}\t{row['expires_at']}\t{row['last_used_at'] or '-'}")
+
+
+@commands.command()
+def revoke(token_id: Annotated[str, typer.Argument(help="The id of the token, as `user tokens` lists it.")]) -> None:
+    """Revoke an API token; it is refused from then on."""
+    with write_session() as s:
+        upkeep.revoke_token(s, token_id=token_id, actor=command_line())
+    say(N_("The token {id} is revoked."), id=token_id)
 
 
 @commands.command(name="list")

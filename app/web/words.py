@@ -78,6 +78,7 @@ WORDS: dict[str, dict[str, str]] = {
         "sign_off": N_("Waiting for sign-off"),
         "passed": N_("Passed"),
         "rectify": N_("Rectify and test again"),
+        "extend": N_("To be extended"),
         "again": N_("To be tried again"),
         "stopped": N_("Stopped"),
         "not_concluded": N_("Attempts used up"),
@@ -119,6 +120,8 @@ WORDS: dict[str, dict[str, str]] = {
         "rejected": N_("rejected"),
     },
     "severity_of": {"major": N_("major"), "minor": N_("minor")},
+    "role": {"admin": N_("administrator"), "engineer": N_("engineer"), "approver": N_("approver"), "viewer": N_("viewer")},
+    "token": {"valid": N_("valid"), "revoked": N_("revoked"), "expired": N_("expired")},
     "edition": {"zh-CN": N_("Chinese edition"), "en": N_("English edition")},
 }
 
