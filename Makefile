@@ -4,7 +4,7 @@ PY := .venv/bin/python
 SETUP := .venv/.ready
 DEV := .venv/.ready-dev
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-faults-short test-sweep test-vllm lint format lock wheelhouse clean
+.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-faults-short test-config test-sweep test-vllm lint format lock wheelhouse clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -39,6 +39,9 @@ test-faults: $(DEV) ## whole demo engagements, each with one fault (about 35 min
 
 test-faults-short: $(DEV) ## the same for four of them, as CI does (about ten minutes)
 	@$(PY) -m pytest lanes/faults --timeout 1200 -k "missing-drive or warm-cache or lost-kv or killing" $(ARGS)
+
+test-config: $(DEV) ## what the roles render, held against the parsers of the pinned vLLM, LMCache and SGLang (490 MB once, then 25 s)
+	@$(PY) -m pytest lanes/config --timeout 1500 $(ARGS)
 
 test-sweep: $(DEV) ## seven bandwidths of the tier move G3 from fail through pass to above the band (about 14 minutes)
 	@$(PY) -m pytest lanes/sweep --timeout 1200 $(ARGS)
