@@ -12,7 +12,7 @@ from app.api.auth import Caller
 from app.api.idempotency import Answer, once
 from app.api.paging import Cursor, Limit, decode_number, encode, link_next
 from app.api.problems import locale_of
-from app.api.schemas import AttemptView, CancelBody, EventPage, ReportList, SamplePage, VerdictView
+from app.api.schemas import AttemptView, CancelBody, EventPage, ExtendBody, ReportList, SamplePage, VerdictView
 from app.api.strict import StrictRoute
 from app.attempts import usecases as attempts
 from app.kit.db import read_session
@@ -62,12 +62,14 @@ def follow(request: Request, attempt_id: str, actor: Caller) -> Response:
 
 @router.get("/verdict", summary="The verdict", response_model=VerdictView)
 def read_verdict(attempt_id: str, actor: Caller) -> Response:
-    """Read verdict.json as judged. 404 with a sentence while there is none."""
+    """Read verdict.json as judged. 404 with a sentence while there is none. While an extension runs it is the verdict before it."""
     with read_session() as s:
         view = attempts.attempt_view(s, attempt_id=attempt_id, actor=actor)
     if view["document"] is None:
         raise NotFound("no_verdict_yet", N_("This attempt has no verdict; its run status is {status}."), status=view["status"])
-    body = {"verdict": view["verdict"], "because": view["because"], "hash": view["verdict_hash"], "document": view["document"]}
+    told = view["document"]
+    body = {"verdict": told["verdict"], "because": told.get("because") or [], "hash": view["verdict_hash"], "document": told}
+    body["extension"] = view["extension"]
     return JSONResponse(body, headers={"ETag": f'"{view["verdict_hash"]}"'})
 
 
@@ -107,6 +109,19 @@ def cancel(request: Request, attempt_id: str, body: CancelBody, actor: Caller, _
         return Answer(202, attempts.attempt_view(s, attempt_id=attempt_id, actor=actor))
 
     return once(request, actor, body.model_dump_json().encode(), work)
+
+
+@router.post("/extend", summary="Extend an inconclusive attempt", status_code=202, response_model=AttemptView)
+def extend(request: Request, attempt_id: str, actor: Caller, body: ExtendBody | None = None, _key: Key = None) -> Response:
+    """Add the planned run pairs to an inconclusive attempt at G3, once. All runs are judged together; it uses up no attempt."""
+    given = body or ExtendBody()
+
+    def work(s: Session) -> Answer:
+        attempts.extend(s, attempt_id=attempt_id, said=given.said, actor=actor)
+        s.flush()
+        return Answer(202, attempts.attempt_view(s, attempt_id=attempt_id, actor=actor))
+
+    return once(request, actor, given.model_dump_json().encode(), work)
 
 
 @router.post("/retry", summary="Try the failed step again", status_code=202, response_model=AttemptView)

@@ -129,6 +129,12 @@ class CancelBody(Taken):
     reason: str = Field(min_length=1, max_length=1000, examples=["The site lost cooling."])
 
 
+class ExtendBody(Taken):
+    """What is added to the record when an attempt is extended."""
+
+    said: str = Field(default="", max_length=1000, examples=["Both parties agreed by telephone."])
+
+
 class StepView(Given):
     """One step of an attempt."""
 

@@ -1,4 +1,4 @@
-"""Finding attempts and steps for an actor, and when figures of the main gate are still sealed."""
+"""Finding attempts and steps for an actor."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from app.engagements.access import find
 from app.engagements.models import Engagement
 from app.kit.errors import NotFound
 from app.kit.i18n import N_
-from gates.transitions import RunStatus
-
-SEALED_GATE = "G3"
 
 
 def find_attempt(s: Session, attempt_id: str, actor: Actor, *, lock: bool = False) -> tuple[Attempt, Engagement]:
@@ -33,13 +30,3 @@ def find_step(s: Session, step_id: str, actor: Actor) -> tuple[Step, Attempt, En
     if step is None:
         raise NotFound("no_such_step", N_("There is no step {id}."), id=step_id)
     return step, *find_attempt(s, step.attempt_id, actor)
-
-
-def figures_sealed(attempt: Attempt) -> bool:
-    """Tell whether no measured value may be shown yet (DESIGN 4.11).
-
-    Whoever saw the arms compared before the last run ends could stop an attempt that goes badly. An attempt in error still
-    counts as going on, since it can be retried; a rehearsal is practice and hides nothing.
-    """
-    over = attempt.verdict is not None or attempt.status in (RunStatus.FINISHED, RunStatus.CANCELED)
-    return attempt.gate == SEALED_GATE and not attempt.rehearsal and not over

@@ -21,6 +21,7 @@ from app.kit.clock import now
 from app.kit.db import database_now
 from app.kit.errors import NotFound, Refused
 from app.kit.i18n import N_
+from gates.canonical import sha256_of
 from gates.model import Verdict
 from gates.pipeline_facts import Facts, State
 
@@ -36,6 +37,10 @@ def conclude(s: Session, attempt: Attempt | str, document: dict[str, Any], actor
     if row.rehearsal:
         raise Refused("rehearsal", N_("A rehearsal is never judged."))
     verdict, because = str(Verdict(document["verdict"])), [str(reason) for reason in document.get("because") or []]
+    way_on = document.get("extension") or {}
+    row.may_extend_by = int(way_on["pairs"]) if way_on.get("may") is True else 0
+    if row.extension and row.extension["judged"] is None:
+        row.extension = {**row.extension, "judged": sha256_of(document)}
     if (row.verdict, row.because) != (verdict, because):
         before, row.verdict, row.because = row.verdict, verdict, because
         s.flush()

@@ -35,11 +35,13 @@ class Attempt(Base):
     fence: Mapped[int] = mapped_column(default=0)
     cancel_requested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     cancel_reason: Mapped[str] = mapped_column(Text, default="")
-    counted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # first measured request: from here on it counts
+    counted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # a measured request may have been sent: from here on it counts
     rig_cause: Mapped[str] = mapped_column(Text, default="")  # asked for; approved by both in approvals
     problem: Mapped[dict[str, Any] | None]  # {"code", "en", "zh-CN", "step"} when status is error
     verdict: Mapped[str | None] = mapped_column(String(16))
     because: Mapped[list[Any] | None]
+    may_extend_by: Mapped[int] = mapped_column(default=0)  # run pairs by which its verdict says that it may be extended
+    extension: Mapped[dict[str, Any] | None]  # once extended: see app/attempts/extend.py; its verdict is open until `judged` is set
     started_by: Mapped[str] = mapped_column(String(36))
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

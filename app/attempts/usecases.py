@@ -6,7 +6,6 @@ An attempt that is moved here is made due at once; the engine's tick finds it, w
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -15,6 +14,8 @@ from app.accounts.actor import Actor, require
 from app.accounts.roles import Permission
 from app.attempts import access, forms, moves, repository
 from app.attempts.conclude import conclude
+from app.attempts.extend import extend
+from app.attempts.layout import step_row, steps_for
 from app.attempts.models import Attempt, Step
 from app.attempts.views import attempt_view, events, samples
 from app.audit.chain import record
@@ -27,10 +28,9 @@ from app.kit.errors import BadInput, FieldProblem, Refused
 from app.kit.i18n import N_
 from app.plans import repository as plans
 from app.plans.reading import plan_of
-from gates.canonical import canonical_bytes, plain, sha256_of
-from gates.model import StepKind, StepSpec, Verdict
+from gates.canonical import canonical_bytes, sha256_of
+from gates.model import StepKind, Verdict
 from gates.pipeline import may_retry, may_start
-from gates.plan import Plan
 from gates.transitions import Event, RunStatus
 
 __all__ = [
@@ -39,13 +39,13 @@ __all__ = [
     "claim_rig_cause",
     "conclude",
     "events",
+    "extend",
     "request_cancel",
     "retry",
     "samples",
     "start_attempt",
     "submit_form",
 ]
-NEVER_IN_A_REHEARSAL = (StepKind.JUDGE, StepKind.REPORT)
 LONGEST_REASON = 2000
 
 
@@ -80,7 +80,7 @@ def start_attempt(s: Session, *, engagement_id: str, gate: str, rehearsal: bool 
     s.add(attempt)
     s.flush()
     for position, spec in enumerate(steps_for(plan_of(revision), gate, rehearsal)):
-        s.add(_step(attempt.id, position, spec))
+        s.add(step_row(attempt.id, position, spec))
     moves.created(s, attempt, actor)
     engagement_facts.settle(s, engagement, actor)
     return attempt
@@ -93,13 +93,6 @@ def seed_of(plan_hash: str, gate: str, number: int, rehearsal: bool) -> int:
     """
     text = f"{plan_hash}|{gate}|{number}|{'rehearsal' if rehearsal else 'attempt'}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
-
-
-def steps_for(plan: Plan, gate: str, rehearsal: bool) -> list[StepSpec]:
-    """Return the steps of an attempt as the gate declares them; a rehearsal is never judged and gets no report."""
-    from gates.registry import GATES  # the gates bring numpy and scipy: only who starts one pays for them
-
-    return [spec for spec in GATES[gate].steps(plan) if not (rehearsal and spec.kind in NEVER_IN_A_REHEARSAL)]
 
 
 def request_cancel(s: Session, *, attempt_id: str, reason: str, actor: Actor) -> Attempt:
@@ -225,20 +218,4 @@ def _keep(s: Session, attempt: Attempt, step: Step, name: str, data: bytes, acto
     stored = store.put_bytes(data)
     register(
         s, attempt_id=attempt.id, step_id=step.id, path=f"evidence/{step.key}/site/{name}", stored=stored, host="site", tool="person", actor=actor
-    )
-
-
-def _step(attempt_id: str, position: int, spec: StepSpec) -> Step:
-    """Return the row of a declared step; `spec` holds the declaration as JSON."""
-    declared = plain({key: value for key, value in asdict(spec).items() if key != "title"})
-    return Step(
-        id=new_id(),
-        attempt_id=attempt_id,
-        position=position,
-        key=spec.key,
-        kind=str(spec.kind),
-        title=spec.title.json(),
-        spec={**declared, "kind": str(spec.kind), "title": spec.title.json()},
-        status="pending",
-        try_no=0,
     )

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.accounts.actor import Actor, require
 from app.accounts.repository import user
 from app.accounts.roles import Permission
-from app.attempts import access, repository
+from app.attempts import access, repository, sealing
 from app.attempts.forms import fields_of
 from app.attempts.models import Attempt, Sample, Step, StepEvent, VerdictRevision
 from app.attempts.revisions import changes
@@ -19,7 +19,7 @@ from app.engagements.models import Engagement
 from app.kit.clock import stamp
 from app.reports.models import Report
 from gates.model import StepKind
-from gates.pipeline import engagement_state, may_retry
+from gates.pipeline import engagement_state, may_extend, may_retry
 from gates.pipeline_facts import Facts
 from gates.transitions import RunStatus
 
@@ -38,7 +38,7 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
     event_count, sample_count = repository.counts(s, attempt_id)
     starter = user(s, attempt.started_by)
     newest = verdicts[-1] if verdicts else None
-    sealed = access.figures_sealed(attempt)
+    sealed = sealing.sealed_from(s, attempt, engagement, facts)
     return {
         "id": attempt.id,
         "engagement": _engagement(engagement, facts),
@@ -62,14 +62,15 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
         "finished_at": stamp(attempt.finished_at),
         "started_by": starter.name if starter else "Quadgate",
         "node": attempt.node,
-        "steps": [_step(step, sealed) for step in steps],
+        "steps": [_step(step, sealing.timed(step, sealed)) for step in steps],
         "transitions": [
             {"from": t.from_status, "event": t.event, "to": t.to_status, "actor": t.actor, "reason": t.reason, "at": stamp(t.at)}
             for t in repository.transitions_of(s, attempt_id)
         ],
         "may": _may(attempt, facts, steps, actor),
-        "sealed_figures": sealed,
-        "document": newest.document if newest and not sealed else None,
+        "sealed_figures": sealed is not None,
+        "document": newest.document if newest else None,  # while an extension runs: the verdict before it
+        "extension": _extension(attempt),
         "verdict_hash": newest.hash if newest else None,
         "manifest_hash": newest.manifest_hash if newest else None,
         "revisions": _revisions(verdicts),
@@ -85,17 +86,15 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
 def events(s: Session, *, attempt_id: str, after: int, limit: int, actor: Actor) -> list[dict[str, Any]]:
     """Return the events of Ansible with an id above `after`, at most `limit`, in order."""
     require(actor, Permission.VIEW)
-    attempt, _ = access.find_attempt(s, attempt_id, actor)
-    sealed = access.figures_sealed(attempt)
-    return [_event(e, sealed) for e in repository.events_after(s, attempt_id, after, _limit(limit))]
+    hidden = _sealed_steps(s, *access.find_attempt(s, attempt_id, actor))
+    return [_event(e, e.step_id in hidden) for e in repository.events_after(s, attempt_id, after, _limit(limit))]
 
 
 def samples(s: Session, *, attempt_id: str, after: int, limit: int, actor: Actor) -> list[dict[str, Any]]:
     """Return the samples with an id above `after`, at most `limit`, in order; without measured values while they are sealed."""
     require(actor, Permission.VIEW)
-    attempt, _ = access.find_attempt(s, attempt_id, actor)
-    sealed = access.figures_sealed(attempt)
-    return [_sample(row, sealed) for row in repository.samples_after(s, attempt_id, after, _limit(limit))]
+    hidden = _sealed_steps(s, *access.find_attempt(s, attempt_id, actor))
+    return [_sample(row, row.step_id in hidden) for row in repository.samples_after(s, attempt_id, after, _limit(limit))]
 
 
 def gate_title(gate: str) -> dict[str, str]:
@@ -131,9 +130,19 @@ def _engagement(e: Engagement, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _step(step: Step, sealed: bool) -> dict[str, Any]:
-    # Every run asks the same of the engine, so how long each took compares the arms as well as any throughput does.
-    timed = not (sealed and step.kind == StepKind.JOB and step.status == "done")
+def _sealed_steps(s: Session, attempt: Attempt, engagement: Engagement) -> set[str]:
+    """Return the ids of the steps whose figures are sealed."""
+    first = sealing.sealed_from(s, attempt, engagement)
+    return {step.id for step in repository.steps_of(s, attempt.id) if sealing.sealed(step, first)} if first is not None else set()
+
+
+def _extension(attempt: Attempt) -> dict[str, Any] | None:
+    """Return how the attempt was extended: {pairs, at, by, party, said, why, from_verdict, judged: hash of the verdict after it | null}."""
+    told = attempt.extension
+    return {key: told[key] for key in ("pairs", "at", "by", "party", "said", "why", "from_verdict", "judged")} if told else None
+
+
+def _step(step: Step, timed: bool) -> dict[str, Any]:
     return {
         "id": step.id,
         "position": step.position,
@@ -166,6 +175,7 @@ def _may(attempt: Attempt, facts: Facts, steps: list[Step], actor: Actor) -> dic
     return {
         "cancel": not over and attempt.cancel_requested_at is None and actor.may(Permission.CANCEL_ATTEMPT),
         "retry": retriable and actor.may(Permission.RETRY_ATTEMPT),
+        "extend": may_extend(facts, attempt.id) is None and actor.may(Permission.START_ATTEMPT),
         "form": waits and attempt.cancel_requested_at is None and actor.may(Permission.SUBMIT_FORM),
     }
 

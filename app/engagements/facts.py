@@ -56,6 +56,8 @@ def facts_of(
             status=RunStatus(a.status),
             counted=a.counted_at is not None or a.verdict is not None,
             verdict=Verdict(a.verdict) if a.verdict else None,
+            may_extend_by=a.may_extend_by,
+            extended=a.extension is not None,
             on_fail=plan_of(by_id[a.plan_id]).policy.on_fail[a.gate],
             rig_cause=decisions(given, "rig_cause", a.id),
             outdated=a.gate == "G3" and a.verdict is not None and standing.g2_baseline not in (None, frozen),

@@ -37,6 +37,7 @@ NEEDS = {
     "close": Permission.APPROVE,
     "start": Permission.START_ATTEMPT,
     "retry": Permission.RETRY_ATTEMPT,
+    "extend": Permission.START_ATTEMPT,
     "judge": Permission.JUDGE,
     "form": Permission.SUBMIT_FORM,
     "follow": Permission.VIEW,

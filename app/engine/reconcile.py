@@ -13,6 +13,9 @@ from app.engine import words
 from app.engine.outcome import Trouble
 from app.targets.inventory import Inventory
 
+# The tasks of job_start.yml from which on a host may have the job. Linear play: a host that failed before never got to them.
+HANDS_OVER = ("Hand the job to the probe", "reply")
+
 
 def covered(playbook: Path, inventory: Inventory, groups: Iterable[str] = ()) -> list[str]:
     """Return the hosts that a playbook must touch: those its plays name, and those of the groups whose evidence is expected.
@@ -70,6 +73,19 @@ def began_nothing(result: Mapping[str, Any], host: str) -> bool:
     """Tell whether a host was unreachable before any of its tasks ran: then a start certainly started nothing there."""
     stats: Mapping[str, Mapping[str, int]] = result.get("stats") or {}
     return not (stats.get("ok") or {}).get(host)
+
+
+def never_handed_over(result: Mapping[str, Any], host: str) -> bool:
+    """Tell whether a start certainly handed no job to a host: it failed there in a task before that one, or the play passed the host by.
+
+    A host that was lost, or failed, in the task that hands over (or in one that nobody knows) may have the job all the same.
+    """
+    stats: Mapping[str, Mapping[str, int]] = result.get("stats") or {}
+    if result.get("status") == "successful" and result.get("rc") == 0:
+        return not (stats.get("ok") or {}).get(host)
+    tasks = [str(f.get("task") or "").rpartition(" : ")[2] for f in result.get("failures") or [] if f.get("host") == host]
+    stopped = (stats.get("failures") or {}).get(host) or (stats.get("dark") or {}).get(host)
+    return bool(stopped) and bool(tasks) and not {"", *HANDS_OVER} & set(tasks)
 
 
 def only_unreachable(result: Mapping[str, Any]) -> bool:

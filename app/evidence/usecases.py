@@ -14,8 +14,9 @@ from app.accounts.roles import Permission
 from app.approvals.repository import approvals_of
 from app.attempts import repository as attempts
 from app.attempts import revisions as judgements
-from app.attempts.access import figures_sealed, find_attempt
+from app.attempts.access import find_attempt
 from app.attempts.models import Attempt, VerdictRevision
+from app.attempts.sealing import sealed_from
 from app.audit.chain import record
 from app.engagements import repository as engagements
 from app.engagements.facts import decisions
@@ -32,8 +33,10 @@ from app.plans.models import PlanRevision
 from app.plans.reading import plan_of
 from gates.bundle import INPUTS, Bundle, Unreadable, make_manifest
 from gates.canonical import canonical_bytes, sha256_of
+from gates.g3.extension import FIRST_VERDICT
 from gates.transitions import RunStatus
 
+EXTENSION = ("pairs", "from_verdict", "from_manifest", "at", "by", "said")  # what a bundle is told of an extension
 INTERRUPTIONS = (RunStatus.CANCELED, RunStatus.ERROR, RunStatus.LOST_CONTACT)
 
 
@@ -58,7 +61,7 @@ def register(
     audit chain keeps both hashes. Raises Refused once the attempt is judged: then its evidence is closed.
     """
     attempt, _ = _rows(s, attempt_id)
-    if attempt.verdict is not None:
+    if attempt.verdict is not None or _judged_before(s, attempt, step_id):
         raise Refused("evidence_closed", N_("The attempt is judged, so its evidence is closed: {path} was not taken."), path=path)
     return _enter(
         s, attempt, step_id, path, stored, actor, host=host, tool=tool, tool_version=tool_version, argv=argv, exit_code=exit_code, clocks=clocks
@@ -86,6 +89,7 @@ def inputs(s: Session, attempt_id: str) -> dict[str, Any]:
         "injections": [i for step in attempts.steps_of(s, attempt_id) for i in (step.result or {}).get("injections") or []],
         "rig_causes": [{"kind": "claimed", "text": attempt.rig_cause, "approved": cause.agreed}] if attempt.rig_cause else [],
         "interruption": str(status) if status in INTERRUPTIONS else None,
+        "extension": {key: attempt.extension[key] for key in EXTENSION} if attempt.extension else None,
     }
 
 
@@ -108,11 +112,13 @@ def judge_attempt(s: Session, *, attempt_id: str, actor: Actor, why: str = "") -
     from gates.judge import judge
 
     require(actor, Permission.JUDGE)
-    attempt, _ = find_attempt(s, attempt_id, actor)
+    attempt, engagement = find_attempt(s, attempt_id, actor)
     if attempt.rehearsal:
         raise Refused("rehearsal", N_("A rehearsal is never judged."))
-    if actor.via != "engine" and (not RunStatus(attempt.status).ended or figures_sealed(attempt)):
+    if actor.via != "engine" and (not RunStatus(attempt.status).ended or sealed_from(s, attempt, engagement) is not None):
         raise Refused("not_ended", N_("The attempt is still going on; it is judged by its own step, and may be judged again when it has ended."))
+    if attempt.extension:
+        _enter(s, attempt, None, FIRST_VERDICT, store.put_bytes(_extended_verdict(s, attempt)), actor, tool="quadgate")
     told = inputs(s, attempt_id)
     known = store.put_bytes(canonical_bytes(told))
     _enter(s, attempt, None, INPUTS, known, actor, tool="quadgate")
@@ -137,23 +143,38 @@ def judge_attempt(s: Session, *, attempt_id: str, actor: Actor, why: str = "") -
 def export_bundle(s: Session, *, attempt_id: str, dest: Path, actor: Actor) -> Path:
     """Write an attempt's bundle to `dest`: a zip when it ends in .zip, else a directory; the same bundle gives the same bytes.
 
-    Raises Refused while the figures of the main gate are sealed, or when something stands at `dest` already.
+    The bundle is that of the newest judgement: while an extension runs, the one before it. Raises Refused for an attempt at the main gate
+    that was not judged, or when something stands at `dest` already.
     """
     require(actor, Permission.EXPORT_EVIDENCE)
-    attempt, _ = find_attempt(s, attempt_id, actor)
-    if figures_sealed(attempt):
+    attempt, engagement = find_attempt(s, attempt_id, actor)
+    judged = attempts.verdicts_of(s, attempt_id)
+    if not judged and sealed_from(s, attempt, engagement) is not None:
         raise Refused(
             "figures_sealed",
-            N_("The evidence of {gate} is handed out when its last run has ended: until then nobody compares the arms."),
+            N_(
+                "The evidence of an attempt at {gate} is handed out when it is judged, or when the gate is over: until then nobody compares the arms."
+            ),
             gate=attempt.gate,
         )
     listed = manifest(s, attempt_id)
-    judged = attempts.verdicts_of(s, attempt_id)
     verdict = canonical_bytes(judged[-1].document) if judged else None
     bundles.write(dest, canonical_bytes(listed), [(f["path"], f["sha256"]) for f in listed["files"]], verdict)
     if writes(s):  # a reading transaction hands out the same bytes, and leaves no trace since it cannot
         record(s, actor=actor, action="evidence.export", object_kind="attempt", object_id=attempt_id, data={"manifest_hash": sha256_of(listed)})
     return dest
+
+
+def _judged_before(s: Session, attempt: Attempt, step_id: str | None) -> bool:
+    """Tell whether evidence of a step was closed by the verdict that an extension goes on from."""
+    step = attempts.step(s, step_id) if step_id and attempt.extension else None
+    return step is not None and attempt.extension is not None and step.position < int(attempt.extension["position"])
+
+
+def _extended_verdict(s: Session, attempt: Attempt) -> bytes:
+    """Return the verdict that an extension goes on from, as judged then: it travels in the bundle."""
+    wanted = (attempt.extension or {})["from_verdict"]
+    return canonical_bytes(next(v.document for v in attempts.verdicts_of(s, attempt.id) if v.hash == wanted))
 
 
 def _make_manifest(s: Session, attempt_id: str) -> dict[str, Any]:

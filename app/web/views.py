@@ -29,6 +29,7 @@ GATE_LOOKS: dict[str, tuple[str, str, str, str]] = {
     "sign_off": ("pass", "s-waiting", "v-pass", "here"),
     "passed": ("pass", "v-pass", "v-pass", "done"),
     "rectify": ("fail", "v-fail", "v-fail", "here"),
+    "extend": ("here", "v-none", "v-inconclusive", "here"),
     "again": ("here", "v-none", "v-inconclusive", "here"),
     "stopped": ("fail", "v-fail", "v-fail", "here"),
     "not_concluded": ("shut", "v-none", "v-inconclusive", "here"),
@@ -49,6 +50,7 @@ BUTTONS: dict[str, str] = {
     "close": N_("Open the sign-off inbox"),
     "start": N_("Start the attempt"),
     "retry": N_("Try the failed step again"),
+    "extend": N_("Extend the attempt"),
     "follow": N_("Follow it live"),
     "form": N_("Fill in the form"),
 }
@@ -76,6 +78,7 @@ def next_step(overview: Data, pending: Iterable[Data], locale: str) -> Data:
     kind, here = action["kind"], f"/engagements/{overview['id']}"
     links = {"follow": f"/attempts/{action['attempt_id']}", "form": f"/attempts/{action['attempt_id']}"}
     posts = {"start": f"{here}/gates/{action['gate']}/attempts", "retry": f"/attempts/{action['attempt_id']}/retry"}
+    posts["extend"] = f"/attempts/{action['attempt_id']}/extend"
     if kind in DECISION_KINDS:
         wanted = DECISION_KINDS[kind]
         found = next((p for p in pending if p["engagement_id"] == overview["id"] and p["object_kind"] == wanted), None)

@@ -271,7 +271,7 @@ def test_while_g3_measures_no_face_shows_a_measured_value_and_afterwards_all_do(
             assert "123456" not in json.dumps([view, shown])
             assert shown[0][0]["data"] == {"seq": 0, "phase": "measure", "tier": 8, "finish_reason": "length", "error": {"kind": "timeout"}}
             assert shown[1][1]["stdout"] == "ok: [gpu01]"
-            with pytest.raises(Refused, match="last run has ended"):
+            with pytest.raises(Refused, match="handed out when it is judged"):
                 export_bundle(s, attempt_id=attempt.id, dest=tmp_path / "early.zip", actor=cast.admin)
         finish(s, attempt, "pass")
         seen = attempt_view(s, attempt_id=attempt.id, actor=cast.admin)

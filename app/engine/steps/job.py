@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.engine import drive, reconcile, words
+from app.engine import counting, drive, reconcile, words
 from app.engine.bring import bring
 from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome, done, failed
@@ -23,6 +23,8 @@ def move(ctx: Ctx) -> Outcome:
     if step.status in ("pending", "failed"):
         if (busy := hold(ctx)) is not None:
             return busy
+        if (first := counting.ahead(ctx, _job_id(ctx), drive.memo_of(ctx))) is not None:
+            return first
         return drive.begin(
             ctx,
             _order(ctx, START),
@@ -72,8 +74,10 @@ def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
         dark = [host for host, n in ((ended.result.get("stats") or {}).get("dark") or {}).items() if n]
         unknown = reconcile.only_unreachable(ended.result) and any(not reconcile.began_nothing(ended.result, host) for host in dark)
         if unknown and int(ended.memo["runs"].get(START, 1)) < TRIES_MAX:
-            return drive.begin(ctx, order, ended.memo, try_no=ctx.current.try_no + 1)
-        return failed(found[0], result=ended.memo)
+            return drive.begin(ctx, order, {**ended.memo, counting.DOUBT: True}, try_no=ctx.current.try_no + 1)
+        outcome = failed(found[0], result=ended.memo)
+        outcome.attempt.update(counting.after_failed_start(ended.result, ended.memo, _job_hosts(ctx)))
+        return outcome
     replies: dict[str, dict[str, Any]] = ended.result.get("replies") or {}
     hosts = _job_hosts(ctx) or list(replies)
     bad = [host for host in hosts if (replies.get(host) or {}).get("state") not in ("started", "adopted")]
@@ -87,8 +91,6 @@ def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
     left = 0.0 if over else max(0.0, seconds - (ctx.now - since).total_seconds()) + RUN_MARGIN_S
     outcome = _later(ctx, memo, min(soak_poll_s(seconds), left) if _is_soak(ctx) else left)
     outcome.step.update(expected_end_at=ctx.now if over else since + timedelta(seconds=seconds), last_seen_at=ctx.now)
-    if ctx.current.spec.get("measured") and ctx.attempt.counted_at is None:
-        outcome.attempt["counted_at"] = ctx.now
     return outcome
 
 

@@ -110,6 +110,19 @@ def print_again(attempt_id: str, who: Signed, _form: Form) -> Response:
     return flash.redirect(f"/attempts/{attempt_id}", "printed")
 
 
+@router.post("/extend")
+def extend(request: Request, attempt_id: str, who: Signed, form: Form) -> Response:
+    """Let an inconclusive attempt go on with the planned run pairs."""
+    try:
+        with write_session() as s:
+            attempts.extend(s, attempt_id=attempt_id, said=text_of(form, "said"), actor=who.actor)
+    except QuadgateError as error:
+        if error.status == 404:
+            raise
+        return attempt_page(request, who, attempt_id, error)
+    return RedirectResponse(f"/attempts/{attempt_id}", 303)
+
+
 @router.post("/rig-cause")
 def claim_rig_cause(request: Request, attempt_id: str, who: Signed, form: Form) -> Response:
     """Claim a cause in the rig; both parties decide on it in the inbox."""

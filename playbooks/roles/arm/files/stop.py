@@ -1,7 +1,8 @@
 """Stop an attempt's jobs and its engine on the target, and say what could not be stopped.
 
 `python3 -I - PROBE ROOT ATTEMPT FENCE [all]`. With `all` every job below the root is stopped, whoever started it (for a removal).
-Prints {state, jobs, engine, could_not_stop: [sentences]}: `state` is `stopped`, or `running` when something goes on.
+Prints {state, jobs, engine, measured, could_not_stop: [sentences]}: `state` is `stopped`, or `running` when something goes on; `measured`
+is false when no job of the attempt made a measured request here, else true: also where that cannot be told.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 REFUSED = 3
+MEASURING = {"measure", "repeat", "soak"}
 
 
 def probe(path: str, arguments: List[str], given: Optional[Dict[str, Any]] = None) -> Tuple[int, Dict[str, Any], str]:
@@ -40,6 +42,27 @@ def stop_jobs(path: str, root: str, attempt: str, everything: bool, troubles: Li
         if code or answer.get("state") == "running":
             troubles.append(f"The job {job['job']} goes on: {sentence or 'it did not end'}")
     return stopped
+
+
+def measured(root: str, attempt: str) -> bool:
+    """Tell whether a job of the attempt made a measured request, or may have. Read after the stop, from journals that nobody writes any more."""
+    folder = os.path.join(os.path.abspath(root), "jobs")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return any(_measured(os.path.join(folder, name)) for name in names if name.startswith(attempt + "-"))
+
+
+def _measured(folder: str) -> bool:
+    """Tell it of one job, by its phases: each is journaled at its end, also by a job that is stopped, and before any later request begins."""
+    try:
+        with open(os.path.join(folder, "phases.jsonl"), encoding="utf-8") as stream:
+            rows = [json.loads(line) for line in stream]
+    except FileNotFoundError:
+        return os.path.exists(os.path.join(folder, "started"))  # begun, and nothing tells how far
+    except (OSError, ValueError):
+        return True
+    seen = {str(row.get("phase")) for row in rows if isinstance(row, dict)}
+    done = os.path.exists(os.path.join(folder, "exit.json"))  # without it the job was killed, and its last phase may be missing
+    return bool(seen & MEASURING) or not done
 
 
 def stop_engine(path: str, root: str, troubles: List[str]) -> str:
@@ -70,7 +93,8 @@ def main(path: str, root: str, attempt: str, fence: str, what: str = "attempt") 
             engine = stop_engine(path, root, troubles)
             if what != "all":
                 probe(path, ["lock", "release", "--root", root, "--attempt", attempt, "--fence", fence])
-    print(json.dumps({"state": "running" if troubles else "stopped", "jobs": jobs, "engine": engine, "could_not_stop": troubles}))
+    answer = {"state": "running" if troubles else "stopped", "jobs": jobs, "engine": engine, "could_not_stop": troubles}
+    print(json.dumps({**answer, "measured": bool(troubles) or measured(root, attempt)}))
 
 
 if __name__ == "__main__":
