@@ -1,4 +1,4 @@
-"""`quadgate plan check`: whether a plan is usable, and its hash."""
+"""`quadgate plan check`: whether a plan is usable, its hash, and what to know before sealing it. `plan odds` stands in plan_odds.py."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands.language import Language
+from app.commands.plan_odds import odds
 from app.kit.terminal import say
 from gates.plan import InvalidPlan, Plan, load_yaml, parse_plan
 from gates.schema import FieldProblem
@@ -22,12 +23,8 @@ UNUSABLE = Text("{file} is not usable. Problems: {count}.", "{file} 不可用。
 def register(app: typer.Typer) -> None:
     """Add the group `plan`."""
     plan = typer.Typer(no_args_is_help=True, help="Acceptance plans.")
-
-    @plan.callback()
-    def _group() -> None:
-        """Keep `plan` a group while it has one command only."""
-
     plan.command("check")(check)
+    plan.command("odds")(odds)
     app.add_typer(plan, name="plan")
 
 
@@ -39,9 +36,26 @@ def check(
     *,
     language: Language,
 ) -> None:
-    """Check a plan: print its hash, or one sentence for each problem. Exit 0 usable, 65 not."""
+    """Check a plan: print its hash, or one sentence for each problem. Exit 0 usable, 65 not.
+
+    The chances of G3 under the plan, and thin margins, are said on standard error, so that the hash stands alone.
+    """
+    from gates.odds.document import at_sealing
+
+    plan = read_or_refuse(file, language, as_json=as_json)
+    found = at_sealing(plan)
+    if as_json:
+        typer.echo(json.dumps({"hash": plan.hash, "plan": plan.data, "odds": found}, ensure_ascii=False))
+        return
+    typer.echo(plan.hash)
+    for text in (found["summary"], *found["warnings"], *found["assumptions"]):
+        say(text[language], err=True)
+
+
+def read_or_refuse(file: Path, language: str, *, as_json: bool) -> Plan:
+    """Return the plan of a file; else print one sentence for each problem and end the command with 65."""
     try:
-        plan = read_plan(file)
+        return read_plan(file)
     except InvalidPlan as error:
         if as_json:
             typer.echo(json.dumps({"problems": [{"path": p.path, **p.message.json()} for p in error.problems]}))
@@ -50,17 +64,21 @@ def check(
                 say(problem.message.in_language(language), err=True)
             typer.echo(UNUSABLE.fill(file=file, count=len(error.problems)).in_language(language), err=True)
         raise typer.Exit(NOT_USABLE) from None
-    typer.echo(json.dumps({"hash": plan.hash, "plan": plan.data}, ensure_ascii=False) if as_json else plan.hash)
 
 
 def read_plan(file: Path) -> Plan:
     """Return the plan of a file: an engagement file's section `plan`, or the whole file as differences. Raises InvalidPlan."""
+    return parse_plan(differences_in(read_yaml_of(file)))
+
+
+def read_yaml_of(file: Path) -> Any:
+    """Return what a YAML file holds. Raises InvalidPlan when it is no UTF-8 text or no YAML."""
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         message = Text(f"{file} is not UTF-8 text.", f"{file} 不是 UTF-8 文本。")
         raise InvalidPlan((FieldProblem("", message),)) from None
-    return parse_plan(differences_in(load_yaml(text)))
+    return load_yaml(text)
 
 
 def differences_in(data: Any) -> Any:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from gates.model import Verdict
 from gates.odds.chances import TRIALS, Chances, chances
-from gates.odds.cost import cost
-from gates.odds.effects import Effects, Noise
+from gates.odds.cost import Cost, cost
+from gates.odds.effects import Effects, Noise, expected_effects
 from gates.odds.margins import warnings
-from gates.odds.planner import fitting_limits, json_of, needed, with_pairs
+from gates.odds.planner import fitting_limits, json_of, needed, with_fitting_limits, with_pairs
 from gates.plan import Plan
 from gates.rules.claim import TITLES
 from gates.rules.estimates import percent
@@ -38,7 +39,8 @@ _NOISE = Text(
     "噪声：轮次间 {r}；同一轮内请求间 {q}，自相关 {a}；各轮次、各档位相互独立，重算与安慰剂的噪声与其他对照组相同。",
 )
 _EXTENDED = Text(
-    "An inconclusive G3 is extended once by {n} run pairs and judged over all.", "G3 无法判定时，补充 {n} 个轮次对一次，并按全部轮次判定。"
+    "An inconclusive G3 is extended once by {n} run pairs and judged over all.",
+    "G3 无法判定时，按计划补充 {n} 个轮次对（仅一次），并合并全部轮次判定。",
 )
 _SOURCE = Text("Expected drop: {d}. Expected gain: {g}.", "预期降幅：{d}。预期吞吐提升：{g}。")
 _NEED = Text(
@@ -51,6 +53,10 @@ _NO_NEED = Text(
     "What stands in the way: {why}.",
     "轮次对增至 {p} 个也达不到 {w} 的通过概率：{p} 个轮次对、每轮 {m} 个请求时为 {c}。主要障碍：{why}。",
 )
+
+
+_PLAIN = Text("{told}", "{told}")
+_AGREED = Text("With the validity limits above that fit this noise: {told}", "若采用上述与噪声相适应的有效性限值：{told}")
 
 
 def document(
@@ -67,7 +73,7 @@ def document(
     """Return the odds of a plan as JSON data. `want` adds the search for the runs that reach this chance of a pass (seconds instead of one)."""
     found = chances(plan, effects, noise, trials=trials, seed=seed)
     price = cost(plan, effects, kv_bytes_per_token=kv_bytes_per_token, g2_baseline=g2_baseline)
-    out = {
+    out: dict[str, Any] = {
         "schema": 1,
         "plan_hash": plan.hash,
         "rule": plan.decision.rule,
@@ -87,26 +93,38 @@ def document(
         "cost": price.json(),
         "assumptions": [text.json() for text in assumptions(plan, effects, noise)],
         "needed": None,
+        "needed_with_fitting_limits": None,
     }
     if want is not None:
-        need = needed(plan, effects, noise, want, seed=seed)
-        bigger = with_pairs(plan, need.pairs)
-        then = cost(bigger, effects, requests=need.times, kv_bytes_per_token=kv_bytes_per_token, g2_baseline=g2_baseline)
-        sentence = _NEED if need.reached else _NO_NEED
-        work = plan.workload
-        told = sentence.fill(
-            w=_share(want),
-            p=need.pairs,
-            m=sum(work.requests(t) for t in work.tiers) * need.times,
-            n=then.requests,
-            gb=f"{then.stored_bytes / 1e12:.2f}",
-            k=then.media,
-            h=f"{then.seconds / 3600:.0f}",
-            c=_share(need.chances.of(Verdict.PASS)),
-            why=_worst(need.chances),
-        )
-        out["needed"] = {"wanted": f"{want:g}", **json_of(need), "cost": then.json(), "text": told.json()}
+        price_of = partial(cost, kv_bytes_per_token=kv_bytes_per_token, g2_baseline=g2_baseline)
+        out["needed"] = _needed(plan, effects, noise, want, seed, price_of)
+        if not out["needed"]["reached"] and out["fitting_limits"]:
+            out["needed_with_fitting_limits"] = _needed(with_fitting_limits(plan, noise), effects, noise, want, seed, price_of, _AGREED)
     return out
+
+
+def at_sealing(plan: Plan, g2_baseline: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the odds that are shown before a plan is sealed: at the expected effects and the run-to-run variation that the plan states."""
+    return document(plan, expected_effects(plan), Noise(run=float(plan.expected.run_variation)), g2_baseline=g2_baseline)
+
+
+def _needed(
+    plan: Plan, effects: Effects, noise: Noise, want: float, seed: int | None, price_of: Callable[..., Cost], words: Text = _PLAIN
+) -> dict[str, Any]:
+    need = needed(plan, effects, noise, want, seed=seed)
+    then = price_of(with_pairs(plan, need.pairs), effects, requests=need.times)
+    told = (_NEED if need.reached else _NO_NEED).fill(
+        w=_share(want),
+        p=need.pairs,
+        m=sum(plan.workload.requests(t) for t in plan.workload.tiers) * need.times,
+        n=then.requests,
+        gb=f"{then.stored_bytes / 1e12:.2f}",
+        k=then.media,
+        h=f"{then.seconds / 3600:.0f}",
+        c=_share(need.chances.of(Verdict.PASS)),
+        why=_worst(need.chances),
+    )
+    return {"wanted": f"{want:g}", **json_of(need), "cost": then.json(), "text": words.fill(told=told).json()}
 
 
 def summary(found: Chances) -> Text:

@@ -18,8 +18,8 @@ _PLACES = Decimal("0.0001")
 PLAN = Text("the plan (section expected)", "计划（expected 部分）")
 ASKED = Text("as asked", "按所给数值")
 PUBLISHED = Text(
-    "the published reference figures (reports R2 and R3: lowest, middle and highest tier by position)",
-    "公开的参考数据（报告 R2、R3；按最低、中间、最高档位对应）",
+    "the published reference figures (reports R2 and R3, another platform may differ; lowest, middle and highest tier by position)",
+    "公开的参考数据（报告 R2、R3，其他平台可能不同；按最低、中间、最高档位对应）",
 )
 DERIVED = Text(
     "derived from the drop, with a constant decode time and the published share of TTFT in a request",
@@ -102,7 +102,7 @@ def allowed_gain(drop: Decimal, share: float = 1.0) -> Decimal:
     return Decimal(repr(1 / (1 - share * float(drop)) - 1)).quantize(_PLACES)
 
 
-def effects(plan: Plan, *, drop: Decimal | None = None, gain: Decimal | None = None) -> Effects:
+def expected_effects(plan: Plan, *, drop: Decimal | None = None, gain: Decimal | None = None) -> Effects:
     """Return the expected effects: as asked for all tiers, else by the plan, else as published. A gain that nobody states follows from the drop."""
     tiers, known = plan.workload.tiers, published()
     sealed = plan.expected.ttft_p50_drop

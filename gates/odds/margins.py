@@ -20,8 +20,8 @@ _EQUAL = Text(
     "c{t}：预期{n} {v} 恰等于限值 {l}：能否达标近乎抛硬币。",
 )
 _NEAR = Text(
-    "c{t}: the expected {n} of {v} is {d} from the limit of {l}, while the estimate itself varies by {e} (one standard error): a thin margin.",
-    "c{t}：预期{n} {v} 距限值 {l} 仅 {d}，而估计值自身的标准误为 {e}：余量过薄。",
+    "c{t}: the expected {n} of {v} is {d} points from the limit of {l}, the estimate itself varies by {e} (one standard error): a thin margin.",
+    "c{t}：预期{n} {v} 距限值 {l} 仅 {d} 个百分点，估计值自身的标准误为 {e} 个百分点：余量过薄。",
 )
 _MISSED = Text("c{t}: the expected {n} of {v} does not meet the limit of {l}.", "c{t}：预期{n} {v} 达不到限值 {l}。")
 _ABOVE = Text("c{t}: the expected {n} of {v} lies above the band, which ends at {l}.", "c{t}：预期{n} {v} 高于区间上限 {l}。")
@@ -80,7 +80,7 @@ def _gains(plan: Plan, effects: Effects, noise: Noise) -> Iterator[Text]:
 
 
 def _near(words: dict[str, object], distance: Decimal, error: float) -> Text:
-    return _NEAR.fill(**words, d=percent(distance), e=percent(Decimal(repr(error))))
+    return _NEAR.fill(**words, d=f"{distance * 100:.2f}", e=f"{error * 100:.2f}")
 
 
 def _contradictions(plan: Plan, effects: Effects) -> Iterator[Text]:

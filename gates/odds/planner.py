@@ -47,11 +47,13 @@ def needed(plan: Plan, effects: Effects, noise: Noise, wanted: float, *, seed: i
     def tried(pairs: int, times: int) -> Chances:
         return chances(with_pairs(plan, pairs), effects, noise, trials=trials, seed=seed, requests=times)
 
-    found = []
+    most = tried(choices[-1], TIMES[-1])
+    if most.of(Verdict.PASS) < wanted:
+        return Need(choices[-1], TIMES[-1], False, most)
+    found = [Need(choices[-1], TIMES[-1], True, most)]
     for times in TIMES:
         low, high, best = 0, len(choices) - 1, None
-        top = tried(choices[high], times)
-        while top.of(Verdict.PASS) >= wanted and low <= high:
+        while low <= high:
             middle = (low + high) // 2
             chance = tried(choices[middle], times)
             if chance.of(Verdict.PASS) >= wanted:
@@ -59,9 +61,7 @@ def needed(plan: Plan, effects: Effects, noise: Noise, wanted: float, *, seed: i
             else:
                 low = middle + 1
         found += [best] if best else []
-    if found:
-        return min(found, key=lambda need: (need.pairs * need.times, need.pairs))
-    return Need(choices[-1], TIMES[-1], False, tried(choices[-1], TIMES[-1]))
+    return min(found, key=lambda need: (need.pairs * need.times, need.pairs))
 
 
 def fitting_limits(plan: Plan, noise: Noise) -> Iterator[tuple[str, str, Decimal, Decimal]]:
@@ -89,6 +89,16 @@ def fitting_limits(plan: Plan, noise: Noise) -> Iterator[tuple[str, str, Decimal
         fits = Decimal(repr(math.expm1(log))).quantize(Decimal("0.01"), ROUND_UP)
         if fits > limit and plan.leaves_out(claim) is None:
             yield claim, field, limit, fits
+
+
+def with_fitting_limits(plan: Plan, noise: Noise) -> Plan:
+    """Return the plan with the validity limits that fit a noise. For planning, never sealed: limits are the parties' to agree on."""
+    wanted: dict[str, Decimal] = {}
+    for _, field, _, fits in fitting_limits(plan, noise):
+        wanted[field.partition(".")[2]] = max(fits, wanted.get(field.partition(".")[2], fits))
+    agreement = wanted.pop("agreement_max", plan.g3.agreement_max)
+    validity = dataclasses.replace(plan.validity, **wanted)  # type: ignore[arg-type]  # names of fields that hold a Decimal
+    return dataclasses.replace(plan, g3=dataclasses.replace(plan.g3, agreement_max=agreement), validity=validity)
 
 
 def json_of(need: Need) -> dict[str, Any]:

@@ -1,0 +1,130 @@
+"""`quadgate plan odds`: the chances of G3 under a plan, the runs that a wanted chance takes, and what they cost. Exit 0; 65: not usable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.commands.language import Language
+from app.kit.terminal import say
+from gates.model import Verdict
+from gates.text import Text
+
+_TITLE = Text("G3 under the rule {rule} with {pairs} run pairs", "G3，规则 {rule}，{pairs} 个轮次对")
+_WITHIN = Text("± {w} points, {n} trials", "± {w} 个百分点，{n} 次模拟")
+_COST = Text(
+    "{n} requests, {s} TB of KV stored on each of {k} media, {r} TB read, about {h} h",
+    "共 {n} 个请求，{k} 种介质各写入 {s} TB KV，读取 {r} TB，约 {h} 小时",
+)
+_HEADS = {
+    "expected": Text("Expected", "预期"),
+    "causes": Text("What keeps it from a pass", "未能通过的原因"),
+    "warnings": Text("Before you seal this", "封存之前请注意"),
+    "cost": Text("Cost as planned", "按此计划的成本"),
+    "needed": Text("For a pass", "要想通过"),
+    "assumptions": Text("What this stands on", "依据与假设"),
+}
+
+
+def ratio(value: str | None, name: str, low: str, high: str) -> Decimal | None:
+    """Return an option's ratio as an exact decimal; a usage error names the option."""
+    if value is None:
+        return None
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite() or not Decimal(low) <= number <= Decimal(high):
+        raise typer.BadParameter(f"{value} is not a ratio from {low} to {high}, such as 0.28", param_hint=name)
+    return number
+
+
+def odds(
+    file: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="YAML: differences from the default plan, or an engagement file.")
+    ],
+    drop: Annotated[str | None, typer.Option(help="The true TTFT p50 drop at every tier; default: the plan's, else as published.")] = None,
+    gain: Annotated[str | None, typer.Option(help="The true throughput gain at every tier; default: the plan's, else published.")] = None,
+    noise: Annotated[str | None, typer.Option(help="From run to run, standard deviation over mean; default: the plan's.")] = None,
+    spread: Annotated[float, typer.Option(min=0, max=1, help="From request to request within a run, standard deviation over mean.")] = 0.05,
+    autocorrelation: Annotated[float, typer.Option(min=0, max=0.99, help="Of neighbouring requests within a run.")] = 0.5,
+    want: Annotated[float, typer.Option(min=0, max=0.999, help="The chance of a pass to plan for; 0 skips the search, which takes seconds.")] = 0.9,
+    pairs: Annotated[int, typer.Option(min=0, max=20, help="Run pairs instead of the plan's.")] = 0,
+    rule: Annotated[str, typer.Option(help="Decision rule instead of the plan's: simple, interval or guarded.")] = "",
+    trials: Annotated[int, typer.Option(min=100, max=100_000, help="Drawn attempts.")] = 2000,
+    seed: Annotated[int | None, typer.Option(min=0, help="Default: the plan's. The same seed gives the same figures.")] = None,
+    kv_bytes_per_token: Annotated[int | None, typer.Option(min=1, help="KV bytes a token; default: the engagement file's, else published.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the dataset as JSON.")] = False,
+    *,
+    language: Language,
+) -> None:
+    """Say how likely G3 passes, and what runs it takes, before anybody seals the plan.
+
+    Every drawn attempt is judged by the gate's own rules. Exit 0, or 65 when the plan is not usable.
+    """
+    from app.commands.plan import read_or_refuse, read_yaml_of
+    from gates.odds.document import document
+    from gates.odds.effects import Noise, expected_effects
+    from gates.odds.planner import with_pairs
+
+    plan = read_or_refuse(file, language, as_json=as_json)
+    if rule not in ("", "simple", "interval", "guarded"):
+        raise typer.BadParameter(f"{rule} is not one of simple, interval, guarded", param_hint="--rule")
+    if pairs or rule:
+        plan = with_pairs(plan, pairs or plan.decision.pairs, rule=rule or None)
+    run = ratio(noise, "--noise", "0", "0.5")
+    found = document(
+        plan,
+        expected_effects(plan, drop=ratio(drop, "--drop", "-1", "0.999"), gain=ratio(gain, "--gain", "-0.99", "1000")),
+        Noise(float(plan.expected.run_variation if run is None else run), spread, autocorrelation),
+        want=want or None,
+        trials=trials,
+        seed=seed,
+        kv_bytes_per_token=kv_bytes_per_token or known_kv(read_yaml_of(file)),
+    )
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False, sort_keys=True))
+    else:
+        show(found, language)
+
+
+def known_kv(data: Any) -> int | None:
+    """Return the KV bytes of a token that an engagement file states for its engine, or None."""
+    engine = (data.get("targets") or {}).get("engine") if isinstance(data, Mapping) else None
+    places = (engine, engine.get("declared"), engine.get("physics")) if isinstance(engine, Mapping) else ()
+    found = (place.get("kv_bytes_per_token") for place in places if isinstance(place, Mapping))
+    return next((n for n in found if isinstance(n, int) and not isinstance(n, bool) and n > 0), None)
+
+
+def show(found: Mapping[str, Any], language: str) -> None:
+    """Print the dataset for people."""
+    say(_TITLE.fill(rule=found["rule"], pairs=found["pairs"]).in_language(language))
+    for verdict in Verdict:
+        row = found["verdicts"][verdict]
+        within = _WITHIN.fill(w=f"{float(row['within']) * 100:.1f}", n=found["trials"]).in_language(language)
+        say(f"  {verdict:<13} {float(row['chance']) * 100:5.1f} %   ({within})")
+    say(f"\n{_HEADS['expected'].in_language(language)}")
+    for row in found["expected"]:
+        say(f"  c{row['tier']:<4} TTFT p50 -{float(row['ttft_p50_drop']) * 100:.2f} %   tok/s {float(row['throughput_gain']) * 100:+.2f} %")
+    warned = [w[language] for w in found["warnings"]] + [row["text"][language] for row in found["fitting_limits"]]
+    causes = [f"{row['title'][language]}: {float(row['share']) * 100:.1f} %" for row in found["causes"]]
+    price = found["cost"]
+    spent = _COST.fill(
+        n=price["requests"],
+        s=f"{price['stored_bytes'] / 1e12:.2f}",
+        k=price["media"],
+        r=f"{price['read_bytes'] / 1e12:.2f}",
+        h=price["hours"],
+    )
+    told = [found[key]["text"][language] for key in ("needed", "needed_with_fitting_limits") if found[key]]
+    based = [a[language] for a in (*found["assumptions"], *price["assumptions"])]
+    for key, lines in (("causes", causes), ("warnings", warned), ("cost", [spent.in_language(language)]), ("needed", told), ("assumptions", based)):
+        if lines:
+            say(f"\n{_HEADS[key].in_language(language)}")
+        for line in lines:
+            say(f"  {line}")
