@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from gates.g1.drive_more import aer_check, ceiling_check, drive_log_checks
+from gates.g1.fabric import fabric_checks
 from gates.g1.findings import left_out
+from gates.g1.gpu_more import part_checks
 from gates.g1.health import health_checks
 from gates.g1.identity import capacity_check, firmware_check, model_check, order_check, serial_checks
 from gates.g1.inventory import Inventory, take_inventory
@@ -17,7 +20,7 @@ from gates.g1.order import PASSIVE, Order, parse_order
 from gates.g1.pack import HostPack
 from gates.g1.people import form_params, people_checks
 from gates.g1.platform import gpu_check, host_check
-from gates.g1.raw import bandwidths, raw_checks
+from gates.g1.raw import raw_checks, read_rates
 from gates.model import CheckResult, GateJudgement, GateSpec, StepKind, StepSpec
 from gates.steps import judge_step, report_step
 from gates.text import Text
@@ -71,6 +74,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     survey = {host: HostPack(bundle, "survey", host) for host in (*hosts["engine"], *hosts["storage"])}
     storage = {host: HostPack(bundle, "storage", host) for host in hosts["storage"]}
     inventory = take_inventory([survey[host] for host in hosts["storage"]], order)
+    gpus = gpu_check(plan, order, hosts["engine"], survey)
     rows = [
         *people_checks(plan, bundle, order),
         host_check(plan, hosts, survey, storage),
@@ -80,7 +84,8 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         firmware_check(plan, order, inventory),
         *_drive_rows(plan, order, inventory, survey, storage),
         *_link_rows(plan, order, inventory, survey, storage),
-        gpu_check(plan, order, hosts["engine"], survey),
+        gpus,
+        *part_checks(plan, hosts["engine"], survey, gpus=isinstance(gpus, CheckResult)),
         *_passive(order),
     ]
     return GateJudgement(
@@ -99,7 +104,9 @@ def _drive_rows(
         return
     yield capacity_check(plan, order, inventory)
     yield from health_checks(plan, drives, inventory, survey)
+    yield from drive_log_checks(plan, drives, inventory, survey)
     yield from raw_checks(plan, drives, storage)
+    yield ceiling_check(plan, drives, inventory, storage)
 
 
 def _link_rows(
@@ -107,8 +114,10 @@ def _link_rows(
 ) -> Iterator[CheckResult | dict[str, Any]]:
     if any(kind in order.kinds() for kind in ("drive", "nic")):
         yield from pcie_checks(plan, order, inventory, survey, storage)
+        yield aer_check(plan, tuple(item for item in order.packed if item.kind in ("drive", "nic")), inventory, survey)
     if "nic" in order.kinds():
         yield from port_checks(plan, order, inventory, survey)
+        yield from fabric_checks(plan, order.of("nic"), inventory, survey, storage)
     else:
         yield left_out("g1.rdma", Text("Ports of the storage network", "存储网络端口"), Text("No adapter is ordered.", "订单中没有网卡。"))
 
@@ -139,7 +148,7 @@ def _items(order: Order, inventory: Inventory) -> list[dict[str, Any]]:
 
 
 def _figures(order: Order, inventory: Inventory, storage: dict[str, HostPack]) -> dict[str, Any]:
-    rates = bandwidths(order.of("drive"), storage)
+    rates = read_rates(order.of("drive"), storage)
     seen = {item.serial: item.host for item in inventory.of("drive")}
     read = [{"serial": s, "host": seen.get(s, ""), "read_bytes_per_s": f"{rate:f}"} for s, rate in rates.items()]
     return {"items": _items(order, inventory), "drives": read}

@@ -144,7 +144,7 @@ def port_checks(plan: Plan, order: Order, inventory: Inventory, survey: Packs) -
 
 def _state(nic: Packed, pack: HostPack, interface: str) -> Finding:
     answer = pack.answer("rdma-link")
-    port = _port(answer, interface)
+    port = port_of(answer, interface)
     if answer.problems or port is None:
         return doubtful(f"{nic.serial} {interface}", answer.problems, answer.path)
     state, physical = answer.one("rdma.state", **port), answer.one("rdma.physical_state", **port)
@@ -158,7 +158,7 @@ def _state(nic: Packed, pack: HostPack, interface: str) -> Finding:
 
 def _mtu(nic: Packed, pack: HostPack, interface: str, least: Decimal) -> Finding:
     link, detail = pack.answer("rdma-link"), pack.answer("ibv-devinfo")
-    port = _port(link, interface)
+    port = port_of(link, interface)
     if detail.problems or link.problems or port is None:
         return doubtful(f"{nic.serial} {interface}", detail.problems or link.problems, detail.path)
     mtu = detail.one("rdma.mtu_active", **port)
@@ -185,7 +185,7 @@ def _speed(nic: Packed, pack: HostPack, interface: str, ordered: Decimal | None)
     return bad("{s} {i}: {v} Gbit/s, rated {rated}", "{s} {i}：{v} Gbit/s，额定 {rated}", answer.path, value=speed.value, **words, **figures)
 
 
-def _port(answer: Answer, interface: str) -> dict[str, str] | None:
+def port_of(answer: Answer, interface: str) -> dict[str, str] | None:
     """Return the labels of the RDMA port behind an interface."""
     ports = [o.labels for o in answer.all("rdma.netdev") if o.value == interface]
     return dict(ports[0]) if len(ports) == 1 else None

@@ -55,7 +55,7 @@ def raw_checks(plan: Plan, packed: tuple[Packed, ...], storage: dict[str, HostPa
     )
 
 
-def bandwidths(packed: tuple[Packed, ...], storage: dict[str, HostPack]) -> dict[str, Decimal]:
+def read_rates(packed: tuple[Packed, ...], storage: dict[str, HostPack]) -> dict[str, Decimal]:
     """Return bytes per second by serial number, for those that were read without a doubt."""
     inventory = Inventory()
     for pack in storage.values():

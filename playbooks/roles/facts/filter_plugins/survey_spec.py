@@ -27,22 +27,35 @@ kill "$load" 2>/dev/null
 wait "$load" 2>/dev/null
 exit 0
 """
+# Totals and parts of each device and of the port that it hangs on: a bad link may count on either side only. 0x0108: NVMe, 0x02: network, 0x12: GPU.
+AER = """
+for device in "$1"/bus/pci/devices/*; do
+  read -r class <"$device/class" 2>/dev/null || continue
+  case $class in 0x0108*|0x02*|0x12*) grep -Hs . "$device"/aer_dev_* "$device"/../aer_dev_* ;; esac
+done
+exit 0
+"""
+GID_TYPES = 'grep -Hs . "$1"/class/infiniband/*/ports/*/gid_attrs/types/*; exit 0'  # an unused place of the table cannot be read
 LOAD_S = 3600  # the longest that the load can last when nobody ends it
 
 
-def survey_spec(seen: str, plan: str, host: str, groups: Sequence[str], path_prefix: Sequence[str], fio: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the probe's survey specification for `plan` (survey or storage)."""
+def survey_spec(
+    seen: str, plan: str, host: str, groups: Sequence[str], path_prefix: Sequence[str], fio: Mapping[str, Any], sysfs: str = "/sys"
+) -> dict[str, Any]:
+    """Return the probe's survey specification for `plan` (survey or storage). `sysfs` is where the kernel's files are read."""
     drives_text, _, rdma_text = seen.partition("--- rdma")
     namespaces = _namespaces(_json(drives_text))
     ports = [row for row in _json(rdma_text) or [] if isinstance(row, dict)]
-    commands = _storage(namespaces, fio) if plan == "storage" else _survey(namespaces, ports, groups)
+    commands = _storage(namespaces, fio) if plan == "storage" else _survey(namespaces, ports, groups, sysfs)
     return {"host": host, "commands": commands, "path_prefix": list(path_prefix)}
 
 
-def _survey(namespaces: Sequence[str], ports: Sequence[Mapping[str, Any]], groups: Sequence[str]) -> list[dict[str, Any]]:
+def _survey(namespaces: Sequence[str], ports: Sequence[Mapping[str, Any]], groups: Sequence[str], sysfs: str) -> list[dict[str, Any]]:
     commands = [_command("dmidecode", "dmidecode", ["dmidecode", "-t", "1,17"], ["dmidecode", "--version"])]
     if "engine" in groups:
         commands.append(_command("amd-smi-static", "amd-smi-static", ["amd-smi", "static", "--json"], ["amd-smi", "version"], timeout_s=120))
+        commands.append(_command("amd-smi-metric", "amd-smi-metric", ["amd-smi", "metric", "--json"], timeout_s=120))
+        commands.append(_command("amd-smi-firmware", "amd-smi-firmware", ["amd-smi", "firmware", "--json"], timeout_s=120))
     if "storage" in groups:
         commands.append(_command("nvme-list", "nvme-list", ["nvme", "list", "-o", "json"], ["nvme", "version"]))
         commands.append(_command("nvme-list-subsys", "nvme-list-subsys", ["nvme", "list-subsys", "-o", "json"]))
@@ -51,15 +64,22 @@ def _survey(namespaces: Sequence[str], ports: Sequence[Mapping[str, Any]], group
             device = f"/dev/{controller}"
             commands.append(_command(f"nvme-id-ctrl.{controller}", "nvme-id-ctrl", ["nvme", "id-ctrl", device, "-o", "json"]))
             commands.append(_command(f"nvme-smart-log.{controller}", "nvme-smart-log", ["nvme", "smart-log", device, "-o", "json"]))
+            commands.append(_command(f"nvme-error-log.{controller}", "nvme-error-log", ["nvme", "error-log", device, "-o", "json"]))
+            commands.append(_command(f"nvme-self-test-log.{controller}", "nvme-self-test-log", ["nvme", "self-test-log", device, "-o", "json"]))
             version = ["smartctl", "--version"] if index == 0 else None
             commands.append(_command(f"smartctl.{controller}", "smartctl", ["smartctl", "-x", "--json", device], version))
+        commands.append(_command("aer", "aer", ["sh", "-c", AER, "read-aer", sysfs]))
         commands.append(_command("rdma-link", "rdma-link", ["rdma", "-j", "link", "show"], ["rdma", "-V"]))
         commands.append(_command("ibv-devinfo", "ibv-devinfo", ["ibv_devinfo", "-v"]))
         commands.append(_command("ip-link", "ip-link", ["ip", "-j", "-s", "link", "show"], ["ip", "-V"]))
+        commands.append(_command("gid-types", "gid-types", ["sh", "-c", GID_TYPES, "read-gid-types", sysfs]))
         interfaces = sorted({str(p.get("netdev")) for p in ports if INTERFACE.fullmatch(str(p.get("netdev") or ""))})
         for index, interface in enumerate(interfaces):
             commands.append(_command(f"ethtool.{interface}", "ethtool", ["ethtool", interface], ["ethtool", "--version"] if index == 0 else None))
             commands.append(_command(f"ethtool-driver.{interface}", "ethtool-driver", ["ethtool", "-i", interface]))
+            commands.append(_command(f"ethtool-module.{interface}", "ethtool-module", ["ethtool", "-m", interface]))
+            commands.append(_command(f"ethtool-stats.{interface}", "ethtool-stats", ["ethtool", "-S", interface]))
+            commands.append(_command(f"mlnx-qos.{interface}", "mlnx-qos", ["mlnx_qos", "-i", interface]))
     return commands
 
 

@@ -90,6 +90,30 @@ def _media_errors(seen: dict[str, Any], strength: float) -> None:
         drive["health"] = {**drive["health"], "media_errors": _count(strength)}
 
 
+def _failed_self_test(seen: dict[str, Any], strength: float) -> None:
+    """Let the newest self-test of the first drives end with a failed segment."""
+    for drive in seen["drives"][: _count(strength)]:
+        drive["self_tests"] = [{"result": 7, "code": 2, "hours": drive["health"]["power_on_hours"]}, *drive["self_tests"]]
+
+
+def _no_pfc(seen: dict[str, Any], strength: float) -> None:
+    """Leave the first ports without a lossless priority."""
+    for nic in seen["nics"][: _count(strength)]:
+        nic["qos"] = {**nic["qos"], "pfc": []}
+
+
+def _link_partner_errors(seen: dict[str, Any], strength: float) -> None:
+    """Let the upstream port of the first drive count that many non-fatal errors, and the drive itself none."""
+    for drive in seen["drives"][:1]:
+        drive["aer"] = {"port": {"nonfatal": _count(strength)}}
+
+
+def _gpu_ecc(seen: dict[str, Any], strength: float) -> None:
+    """Give the first GPU that many uncorrectable ECC errors."""
+    for gpu in seen["gpus"][:1]:
+        gpu["uncorrectable"] = _count(strength)
+
+
 def _count(strength: float) -> int:
     """Return how many pieces a strength means: one up to 1, above that as many."""
     return max(1, int(strength))
@@ -105,6 +129,10 @@ FAULTS: dict[str, Callable[[dict[str, Any], float], None]] = {
     "na-fields": _na_fields,
     "json-prefix": _json_prefix,
     "media-errors": _media_errors,
+    "failed-self-test": _failed_self_test,
+    "no-pfc": _no_pfc,
+    "link-partner-errors": _link_partner_errors,
+    "gpu-ecc": _gpu_ecc,
 }
 
 

@@ -15,6 +15,7 @@ TOOLS = {
     "ibv_devinfo": "tool_network",
     "ethtool": "tool_network",
     "ip": "tool_network",
+    "mlnx_qos": "tool_port",
     "ib_write_bw": "tool_perftest",
     "ib_read_bw": "tool_perftest",
     "amd-smi": "tool_amd_smi",

@@ -5,6 +5,8 @@ import os
 import sys
 from typing import List
 
+import sysfs
+
 
 def main(argv: List[str], tools: List[str]) -> int:
     """Read the description from stdin; `argv[0]` is the folder that holds the zipapp."""
@@ -15,6 +17,7 @@ def main(argv: List[str], tools: List[str]) -> int:
     for tool in tools:
         text = '#!/bin/sh\nexec "%s" -S -E "%s" %s "$@"\n' % (sys.executable, os.path.join(folder, "rack.pyz"), tool)
         changed = _write(os.path.join(folder, "bin", tool), text, 0o755) or changed
+    changed = sysfs.install(os.path.join(folder, "sys"), json.loads(description), _write) or changed
     print(json.dumps({"changed": changed, "bin": os.path.join(folder, "bin")}))
     return 0
 

@@ -1,4 +1,4 @@
-"""amd-smi static --json: a list of GPUs, or from version 26 on the same list below `gpu_data`."""
+"""amd-smi static, metric and firmware --json: a list of GPUs, or from version 26 on the same list below `gpu_data`."""
 
 import json
 import sys
@@ -6,15 +6,16 @@ from typing import Any, Dict, List
 
 
 def main(argv: List[str], rack: Dict[str, Any]) -> int:
-    """Answer `static --json` and `version`."""
+    """Answer `static`, `metric`, `firmware` and `version`."""
     version = rack["tools"]["amd_smi"]
     if argv[1:2] == ["version"]:
         print("AMDSMI Tool: %s+lab | AMDSMI Library version: %s | ROCm version: 7.0.0" % (version, version))
         return 0
-    if argv[1:2] != ["static"] or not rack["gpus"]:
+    answer = {"static": _gpu, "metric": _metric, "firmware": _firmware}.get(" ".join(argv[1:2]))
+    if answer is None or not rack["gpus"]:
         sys.stderr.write("AMDSMI_STATUS_NO_DRV: no AMD GPU is found\n")
         return 1
-    gpus = [_gpu(index, gpu) for index, gpu in enumerate(rack["gpus"])]
+    gpus = [answer(index, gpu) for index, gpu in enumerate(rack["gpus"])]
     print(json.dumps({"gpu_data": gpus} if int(version.split(".")[0]) >= 26 else gpus, indent=4))
     return 0
 
@@ -47,3 +48,27 @@ def _gpu(index: int, gpu: Dict[str, Any]) -> Dict[str, Any]:
         "board": {"model_number": "N/A", "product_serial": "N/A", "fru_id": "N/A", "product_name": gpu["model"], "manufacturer_name": "AMD"},
         "vram": {"type": "HBM3", "vendor": "N/A", "size": {"value": gpu["vram_mb"], "unit": "MB"}, "bit_width": 8192},
     }
+
+
+def _metric(index: int, gpu: Dict[str, Any]) -> Dict[str, Any]:
+    ecc = {"total_correctable_count": 0, "total_uncorrectable_count": gpu.get("uncorrectable", 0), "total_deferred_count": 0}
+    link = gpu["link"]
+    return {
+        "gpu": index,
+        "usage": {"gfx_activity": {"value": 0, "unit": "%"}, "umc_activity": {"value": 0, "unit": "%"}},
+        "power": {"socket_power": {"value": 141, "unit": "W"}, "gfx_voltage": "N/A", "throttle_status": "UNTHROTTLED"},
+        "temperature": {"edge": "N/A", "hotspot": {"value": 37 + index % 3, "unit": "C"}, "mem": {"value": 29, "unit": "C"}},
+        "pcie": {
+            "width": link["width"],
+            "speed": {"value": int(float(link["rated_gt"])), "unit": "GT/s"},
+            "bandwidth": "N/A",
+            "replay_count": 0,
+            "nak_sent_count": 0,
+        },
+        "ecc": ecc,
+    }
+
+
+def _firmware(index: int, gpu: Dict[str, Any]) -> Dict[str, Any]:
+    blocks = {"CP_MEC1": "149", "RLC": "38", "SDMA0": "20", "PM": "04.85.110.00", **gpu.get("firmware", {})}
+    return {"gpu": index, "fw_list": [{"fw_id": name, "fw_version": version} for name, version in blocks.items()]}

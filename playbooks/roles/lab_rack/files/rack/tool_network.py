@@ -4,6 +4,8 @@ import json
 import sys
 from typing import Any, Dict, List
 
+import tool_port
+
 MTU_CODE = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
 
 
@@ -63,6 +65,8 @@ def _ethtool(argv: List[str], rack: Dict[str, Any]) -> int:
         print("driver: %s\nversion: 6.8.0\nfirmware-version: %s (%s)\nexpansion-rom-version: " % (nic["driver"], nic["firmware"], nic["board_id"]))
         print("bus-info: %s\nsupports-statistics: yes\nsupports-test: yes" % nic["address"])
         return 0
+    if "-m" in argv or "-S" in argv:
+        return tool_port.module(nic) if "-m" in argv else tool_port.stats(nic)
     speed = "%dMb/s" % nic["speed_mbit"] if nic["up"] else "Unknown!"
     print("Settings for %s:\n\tSupported ports: [ Backplane ]" % name)
     print(

@@ -1,0 +1,170 @@
+"""What the drives and their links remember: error log, self-test, paths, AER counters; and whether a raw read was possible at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from gates.declared import Declared, by_agreement
+from gates.g1.declared import CEILING
+from gates.g1.declared_more import AER, ERROR_LOG, PATHS, SELF_TEST
+from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
+from gates.g1.inventory import Inventory, Item
+from gates.g1.links import UNDER_LOAD, Packs
+from gates.g1.order import Packed
+from gates.g1.raw import read_rates
+from gates.model import CheckResult
+from gates.text import Text
+from gates.units import convert
+
+if TYPE_CHECKING:
+    from gates.plan import Plan
+
+# What a lane carries of each transfer: 8b/10b below 8 GT/s, 128b/130b from there on (PCI Express base specification).
+_ENCODING = {True: Decimal(8) / 10, False: Decimal(128) / 130}
+
+
+def drive_log_checks(plan: Plan, drives: tuple[Packed, ...], inventory: Inventory, survey: Packs) -> Iterator[CheckResult | dict[str, Any]]:
+    """Return the checks of error log, self-test and paths of every delivered drive."""
+    for declared, tool, ask, passed in (
+        (ERROR_LOG, "nvme-error-log", _errors, Text("None of the {n} drives has logged a failed command.", "全部 {n} 块硬盘均无失败命令记录。")),
+        (
+            SELF_TEST,
+            "nvme-self-test-log",
+            _self_test,
+            Text("The newest self-test of all {n} drives is without error.", "全部 {n} 块硬盘最近一次自检无错误。"),
+        ),
+    ):
+        findings, brought, values = [], False, []
+        for item in drives:
+            seen = inventory.find("drive", item.serial)
+            if seen is None:
+                findings.append(unknown("{s} was not seen", "未见到 {s}", s=item.serial))
+                continue
+            answer = survey[seen.host].answer(f"{tool}.{seen.name}")
+            brought = brought or bool(answer.tool)
+            finding = doubtful(item.serial, answer.problems, answer.path) if answer.problems else ask(item.serial, answer)
+            findings.append(finding)
+            values += [finding.value] if finding.value is not None else []
+        yield _answer(declared, plan, findings, passed, brought=brought, value=max(values, default=None))
+    findings = [_path(item, inventory, survey) for item in drives]
+    down = sum((f.value for f in findings if f.value is not None), Decimal(0))
+    passed = Text("Every path to the {n} drives is live.", "{n} 块硬盘的各路径均为 live。")
+    yield _answer(PATHS, plan, findings, passed, brought=_brought(survey, "nvme-list-subsys"), value=down)
+
+
+def aer_check(plan: Plan, parts: tuple[Packed, ...], inventory: Inventory, survey: Packs) -> CheckResult | dict[str, Any]:
+    """Return the check of the PCIe error counters of every delivered drive and adapter, and of the port that each hangs on."""
+    findings = [_counted(item, inventory, survey) for item in parts]
+    values = [f.value for f in findings if f.value is not None]
+    passed = Text("No fatal or non-fatal error was counted on {n} devices and their ports.", "{n} 个设备及其端口均无致命或非致命错误计数。")
+    return _answer(AER, plan, findings, passed, brought=_brought(survey, "aer"), value=sum(values, Decimal(0)) if values else None)
+
+
+def ceiling_check(plan: Plan, drives: tuple[Packed, ...], inventory: Inventory, storage: Packs) -> CheckResult:
+    """Hold each drive's raw read against what its link can carry: more than that came from a cache, so nothing is known."""
+    rates = read_rates(drives, storage)
+    findings, shares = [], []
+    for item in drives:
+        seen, rate = inventory.find("drive", item.serial), rates.get(item.serial)
+        capacity = _link_rate(seen, storage) if seen else None
+        if rate is None or capacity is None:
+            findings.append(unknown("{s}: its read rate or its link is not known", "{s}：读取速率或链路未知", s=item.serial))
+            continue
+        share, path = rate / capacity, storage[seen.host].path("commands.json") if seen else ""
+        shares.append(share)
+        words: dict[str, Any] = {"s": item.serial, "v": f"{convert(rate, 'B/s', 'GB/s'):.3f}", "most": f"{convert(capacity, 'B/s', 'GB/s'):.3f}"}
+        text = "{s}: {v} GB/s, its link carries at most {most}", "{s}：{v} GB/s，链路上限 {most}"
+        findings.append(good(*text, path, **words) if share <= 1 else unknown(*text, path, **words))
+    passed = Text("All {n} drives read at no more than their link carries.", "全部 {n} 块硬盘读取速率未超过链路上限。")
+    worst = max(shares).quantize(Decimal("0.0001")) if shares else None
+    return conclude(CEILING.blank(plan), findings, passed=passed, value=worst, margin=None if worst is None else 1 - worst)
+
+
+def _answer(
+    declared: Declared, plan: Plan, findings: list[Finding], passed: Text, *, brought: bool, value: Decimal | None
+) -> CheckResult | dict[str, Any]:
+    return by_agreement(declared, plan, conclude(declared.blank(plan), findings, passed=passed, value=value), brought=brought)
+
+
+def _brought(packs: Packs, tool: str) -> bool:
+    return any(pack.trouble is None and pack.names(tool) for pack in packs.values())
+
+
+def _errors(serial: str, answer: Any) -> Finding:
+    entries = answer.one("errorlog.entries")
+    if entries is None:
+        return doubtful(serial, answer.problems, answer.path)
+    words = {"s": serial, "n": f"{entries.value:f}"}
+    return (good if entries.value == 0 else bad)("{s}: {n} failed commands", "{s}：{n} 条失败命令", answer.path, value=entries.value, **words)
+
+
+def _self_test(serial: str, answer: Any) -> Finding:
+    newest, running = answer.one("selftest.result", record="0"), answer.one("selftest.running")
+    if running is not None and running.value != 0:
+        return unknown("{s}: a self-test is still running", "{s}：自检仍在进行", answer.path, s=serial)
+    if newest is None:
+        return unknown("{s}: no self-test is on record; run one", "{s}：没有自检记录，请执行一次自检", answer.path, s=serial)
+    words = {"s": serial, "r": f"{newest.value:f}"}
+    return (good if newest.value == 0 else bad)(
+        "{s}: the newest self-test ended with result {r}", "{s}：最近一次自检结果为 {r}", answer.path, value=newest.value, **words
+    )
+
+
+def _path(item: Packed, inventory: Inventory, survey: Packs) -> Finding:
+    seen = inventory.find("drive", item.serial)
+    if seen is None:
+        return unknown("{s} was not seen", "未见到 {s}", s=item.serial)
+    answer = survey[seen.host].answer("nvme-list-subsys")
+    states = answer.all("drive.path_state", controller=seen.name)
+    if answer.problems or not states:
+        return doubtful(item.serial, answer.problems, answer.path)
+    down = [str(o.value) for o in states if o.value != "live"]
+    if down:
+        return bad("{s}: a path is {d}", "{s}：有路径处于 {d}", answer.path, value=Decimal(len(down)), s=item.serial, d=", ".join(down))
+    return good("{s}: {n} paths live", "{s}：{n} 条路径 live", answer.path, value=Decimal(0), s=item.serial, n=len(states))
+
+
+def _counted(item: Packed, inventory: Inventory, survey: Packs) -> Finding:
+    seen = inventory.find(item.kind, item.serial)
+    if seen is None or not seen.address:
+        return unknown("{s} was not seen, or not its PCI address", "未见到 {s} 或其 PCI 地址", s=item.serial)
+    answer = survey[seen.host].answer("aer")
+    if answer.problems:
+        return doubtful(item.serial, answer.problems, answer.path)
+    total = Decimal(0)
+    for side in ("device", "port"):
+        for kind in ("fatal", "nonfatal"):
+            told = answer.one(f"aer.{kind}", address=seen.address, side=side)
+            if told is None or not isinstance(told.value, Decimal):
+                return unknown(
+                    "{s}: {kind} errors of its {side} are not told",
+                    "{s}：未报告其 {side} 的 {kind} 错误",
+                    answer.path,
+                    s=item.serial,
+                    kind=kind,
+                    side=side,
+                )
+            total += told.value
+    words = {"s": item.serial, "at": seen.address, "n": f"{total:f}"}
+    text = "{s} ({at}): {n} fatal or non-fatal errors, its port included", "{s}（{at}）：致命或非致命错误 {n} 次（含上游端口）"
+    return (good if total == 0 else bad)(*text, answer.path, value=total, **words)
+
+
+def _link_rate(seen: Item, storage: Packs) -> Decimal | None:
+    """Return the bytes per second that a drive's link can carry as it was trained under load, or None."""
+    pack = storage.get(seen.host)
+    if pack is None or pack.trouble:
+        return None
+    answer = pack.answer(UNDER_LOAD)
+    speed, width = answer.one("pci.speed", address=seen.address), answer.one("pci.width", address=seen.address)
+    if (
+        speed is None
+        or width is None
+        or not isinstance(speed.value, Decimal)
+        or not isinstance(width.value, Decimal)
+        or not speed.value * width.value
+    ):
+        return None
+    return convert(speed.value * width.value * _ENCODING[speed.value < 8], "Gbit/s", "B/s")

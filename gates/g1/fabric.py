@@ -1,0 +1,150 @@
+"""The storage network beyond state and speed: RoCE v2, PFC and trust, MTU, error counters, transceivers, RDMA bandwidth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from gates.declared import by_agreement
+from gates.g1.declared_more import COUNTERS, GID, NET_MTU, OPTICS, PFC, RDMA_RATE
+from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
+from gates.g1.inventory import Inventory
+from gates.g1.links import Packs, port_of
+from gates.g1.order import Packed
+from gates.g1.pack import HostPack
+from gates.model import CheckResult
+from gates.text import Text
+
+if TYPE_CHECKING:
+    from gates.plan import Plan
+
+# Counters that are errors of the port or of the flow control; pauses themselves are how a lossless network works (kernel, mlx5 counters).
+ERRORS = (
+    *("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_pcs_symbol_err_phy", "rx_discards_phy", "tx_discards_phy"),
+    *("link_down_events_phy", "tx_pause_storm_error_events", "module_high_temp"),
+)
+NEEDED = ("rx_crc_errors_phy", "link_down_events_phy")  # every adapter in question has them; without them nothing is known
+Ask = Callable[["Plan", Packed, HostPack, HostPack | None, str], Finding]
+
+
+def fabric_checks(
+    plan: Plan, nics: tuple[Packed, ...], inventory: Inventory, survey: Packs, storage: Packs
+) -> Iterator[CheckResult | dict[str, Any]]:
+    """Return one check a question over all ports of the delivered adapters."""
+    for declared, tools, ask, passed in (
+        (GID, ("gid-types",), _gid, Text("All {n} ports offer RoCE v2.", "全部 {n} 个端口均提供 RoCE v2。")),
+        (PFC, ("mlnx-qos",), _pfc, Text("PFC and trust of all {n} ports are as planned.", "全部 {n} 个端口的 PFC 与信任模式符合约定。")),
+        (NET_MTU, ("ip-link",), _mtu, Text("All {n} interfaces keep the MTU.", "全部 {n} 个接口的 MTU 符合要求。")),
+        (COUNTERS, ("ethtool-stats",), _counters, Text("No error was counted on {n} ports.", "{n} 个端口均无错误计数。")),
+        (
+            OPTICS,
+            ("ethtool-module",),
+            _optics,
+            Text("The modules of all {n} ports are known and raise no alarm.", "全部 {n} 个端口的模块可识别且无告警。"),
+        ),
+        (RDMA_RATE, ("perftest",), _bandwidth, Text("All {n} ports reach the bandwidth.", "全部 {n} 个端口达到带宽要求。")),
+    ):
+        findings = list(_every_port(plan, ask, nics, inventory, survey, storage))
+        packs = [p for p in (*survey.values(), *storage.values()) if p.trouble is None]
+        values = [f.value for f in findings if f.value is not None]
+        higher = declared.direction == "higher"
+        worst = (min(values) if higher else max(values)) if values and declared is not PFC else None
+        limit = declared.limit(plan)
+        bound = limit.low if higher else limit.high
+        margin = None
+        if worst is not None and isinstance(bound, Decimal):
+            margin = worst - bound if higher else bound - worst
+        result = conclude(declared.blank(plan), findings, passed=passed, value=worst, margin=margin)
+        yield by_agreement(declared, plan, result, brought=any(p.names(tool) for p in packs for tool in tools))
+
+
+def _every_port(plan: Plan, ask: Ask, nics: tuple[Packed, ...], inventory: Inventory, survey: Packs, storage: Packs) -> Iterator[Finding]:
+    for nic in nics:
+        seen = inventory.find("nic", nic.serial)
+        if seen is None:
+            yield unknown("{s} was not seen", "未见到 {s}", s=nic.serial)
+            continue
+        for interface in seen.name.split():
+            yield ask(plan, nic, survey[seen.host], storage.get(seen.host), interface)
+
+
+def _gid(_: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface: str) -> Finding:
+    answer, port = pack.answer("gid-types"), port_of(pack.answer("rdma-link"), interface)
+    types = [o.value for o in answer.all("rdma.gid_type", **port)] if port else []
+    if answer.problems or not types:
+        return doubtful(f"{nic.serial} {interface}", answer.problems, answer.path)
+    missing = Decimal(int("RoCE v2" not in types))
+    text = ("{s} {i}: RoCE v2", "{s} {i}：RoCE v2") if not missing else ("{s} {i} offers no RoCE v2 address", "{s} {i} 没有 RoCE v2 地址")
+    return (bad if missing else good)(*text, answer.path, value=missing, s=nic.serial, i=interface)
+
+
+def _pfc(plan: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface: str) -> Finding:
+    answer = pack.answer(f"mlnx-qos.{interface}")
+    bits = {o.labels["priority"]: o.value for o in answer.all("qos.pfc")}
+    trust = answer.one("qos.trust")
+    if answer.problems or not bits or trust is None:
+        return doubtful(f"{nic.serial} {interface}", answer.problems, answer.path)
+    lossless = ", ".join(p for p, bit in sorted(bits.items()) if bit == 1) or "none"
+    words: dict[str, Any] = {"s": nic.serial, "i": interface, "p": lossless, "t": trust.value}
+    words |= {"wp": plan.g1.link.pfc_priority, "wt": plan.g1.link.trust}
+    if lossless == str(plan.g1.link.pfc_priority) and trust.value == plan.g1.link.trust:
+        return good("{s} {i}: priority {p}, trust {t}", "{s} {i}：优先级 {p}，信任 {t}", answer.path, **words)
+    return bad(
+        "{s} {i}: lossless priority {p} with trust {t}, planned {wp} with {wt}",
+        "{s} {i}：无损优先级 {p}、信任 {t}，约定 {wp}、{wt}",
+        answer.path,
+        **words,
+    )
+
+
+def _mtu(plan: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface: str) -> Finding:
+    answer, least = pack.answer("ip-link"), plan.g1.link.net_mtu_min.base
+    mtu = answer.one("net.mtu", interface=interface)
+    if answer.problems or mtu is None or not isinstance(mtu.value, Decimal):
+        return doubtful(f"{nic.serial} {interface}", answer.problems, answer.path)
+    words = {"s": nic.serial, "i": interface, "v": f"{mtu.value:f}", "l": f"{least:f}"}
+    text = "{s} {i}: MTU {v} B, at least {l} B", "{s} {i}：MTU {v} B，至少 {l} B"
+    return (good if mtu.value >= least else bad)(*text, answer.path, value=mtu.value, **words)
+
+
+def _counters(_: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface: str) -> Finding:
+    answer, link = pack.answer(f"ethtool-stats.{interface}"), pack.answer("ip-link")
+    counted = {o.labels["name"]: o.value for o in answer.all("nic.counter") if isinstance(o.value, Decimal)}
+    if answer.problems or link.problems or any(name not in counted for name in NEEDED):
+        return doubtful(f"{nic.serial} {interface}", answer.problems or link.problems, answer.path)
+    errors = {name: counted[name] for name in ERRORS if counted.get(name)}
+    for direction in ("rx", "tx"):
+        told = link.one(f"net.{direction}_errors", interface=interface)
+        if told is not None and isinstance(told.value, Decimal) and told.value:
+            errors[f"{direction} errors"] = told.value
+    total = sum(errors.values(), Decimal(0))
+    words = {"s": nic.serial, "i": interface, "e": ", ".join(f"{k} {v:f}" for k, v in errors.items()) or "0"}
+    return (bad if total else good)("{s} {i}: {e}", "{s} {i}：{e}", answer.path, value=total, **words)
+
+
+def _optics(_: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface: str) -> Finding:
+    answer = pack.answer(f"ethtool-module.{interface}")
+    serial = answer.one("optics.serial")
+    if answer.problems or serial is None:
+        return doubtful(f"{nic.serial} {interface}", answer.problems, answer.path)
+    raised = [o.labels["name"] for o in answer.all("optics.alarm") if o.value == 1]
+    words = {"s": nic.serial, "i": interface, "m": serial.value, "a": ", ".join(raised)}
+    if raised:
+        return bad("{s} {i}: module {m} raises {a}", "{s} {i}：模块 {m} 告警 {a}", answer.path, value=Decimal(len(raised)), **words)
+    return good("{s} {i}: module {m}", "{s} {i}：模块 {m}", answer.path, value=Decimal(0), **words)
+
+
+def _bandwidth(plan: Plan, nic: Packed, pack: HostPack, storage: HostPack | None, interface: str) -> Finding:
+    """Hold the largest message's bandwidth against the speed of the port. More than the line rate cannot have crossed it."""
+    holder = storage if storage is not None and storage.trouble is None else pack
+    answer, speed = holder.answer(f"perftest.{interface}"), pack.answer(f"ethtool.{interface}").one("net.speed")
+    rates = [o.value for o in answer.all("perftest.bandwidth") if isinstance(o.value, Decimal)]
+    if answer.problems or not rates or speed is None or not isinstance(speed.value, Decimal) or speed.value <= 0:
+        return doubtful(f"{nic.serial} {interface}", answer.problems, answer.path)
+    share = max(rates) / speed.value
+    words = {"s": nic.serial, "i": interface, "v": f"{max(rates) / 10**9:.2f}", "line": f"{speed.value / 10**9:f}"}
+    text = "{s} {i}: {v} of {line} Gbit/s", "{s} {i}：{v} / {line} Gbit/s"
+    if share > 1:
+        return unknown(*text, answer.path, **words)
+    return (good if share >= plan.g1.link.rdma_share_min else bad)(*text, answer.path, value=share.quantize(Decimal("0.0001")), **words)

@@ -1,0 +1,127 @@
+"""The engine hosts' own parts: memory modules, ECC, PCIe link, firmware and stress of the GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from gates.declared import Declared, by_agreement
+from gates.g1.declared_more import GPU_ECC, GPU_FIRMWARE, GPU_LINK, GPU_STRESS, MEMORY
+from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
+from gates.g1.links import Packs
+from gates.g1.pack import Answer
+from gates.model import CheckResult
+from gates.text import Text
+
+if TYPE_CHECKING:
+    from gates.plan import Plan
+
+WORST_OF = 3  # intervals at least: fewer say nothing about steadiness
+
+
+def part_checks(plan: Plan, engines: tuple[str, ...], survey: Packs, *, gpus: bool) -> Iterator[CheckResult | dict[str, Any]]:
+    """Return the checks of the parts of the hosts; those of GPUs only where the order or the plan names GPUs."""
+    yield _over(
+        MEMORY, plan, tuple(survey), survey, "dmidecode", _memory, Text("The memory modules of {n} hosts are alike.", "{n} 台主机的内存条一致。")
+    )
+    if not gpus:
+        return
+    for declared, name, ask, passed in (
+        (GPU_ECC, "amd-smi-metric", _ecc, Text("No uncorrectable or deferred ECC error on {n} hosts.", "{n} 台主机均无不可纠正或延迟 ECC 错误。")),
+        (GPU_LINK, "amd-smi-metric", _link, Text("All GPUs of {n} hosts have the same PCIe link.", "{n} 台主机各 GPU 的 PCIe 链路一致。")),
+        (GPU_FIRMWARE, "amd-smi-firmware", _firmware, Text("The GPUs of {n} hosts run equal firmware.", "{n} 台主机各 GPU 固件一致。")),
+    ):
+        yield _over(declared, plan, engines, survey, name, ask, passed)
+
+    def stress(host: str, answer: Answer) -> Finding:
+        return _stress(host, answer, plan.g1.gpu_stress_spread_max)
+
+    steady = Text("The GPUs of {n} hosts are steady under stress.", "{n} 台主机的 GPU 在压力下稳定。")
+    yield _over(GPU_STRESS, plan, engines, survey, "rvs", stress, steady)
+
+
+def _over(
+    declared: Declared, plan: Plan, hosts: tuple[str, ...], survey: Packs, name: str, ask: Callable[[str, Answer], Finding], passed: Text
+) -> CheckResult | dict[str, Any]:
+    findings: list[Finding] = []
+    brought = False
+    for host in hosts:
+        pack = survey[host]
+        if pack.trouble:
+            findings.append(unknown("{why}", "{why}", why=pack.trouble))
+            continue
+        answer = pack.answer(name)
+        brought = brought or bool(answer.tool)
+        findings.append(doubtful(host, answer.problems, answer.path) if answer.problems else ask(host, answer))
+    values = [f.value for f in findings if f.value is not None]
+    worst = (min(values) if declared.direction == "higher" else max(values)) if values else None
+    return by_agreement(declared, plan, conclude(declared.blank(plan), findings, passed=passed, value=worst), brought=brought)
+
+
+def _memory(host: str, answer: Answer) -> Finding:
+    sizes = {o.value for o in answer.all("memory.size") if o.value != 0}
+    speeds = {o.value for o in answer.all("memory.speed")}
+    modules = len([o for o in answer.all("memory.size") if o.value != 0])
+    if not modules or not speeds:
+        return unknown("{h}: no memory module is told with its speed", "{h}：未报告内存条及其速率", answer.path, h=host)
+    kinds = Decimal(max(len(sizes), len(speeds)))
+    told = ", ".join(f"{int(Decimal(str(s))) // 2**30} GiB" for s in sorted(sizes, key=str)), ", ".join(f"{v} MT/s" for v in sorted(speeds, key=str))
+    words: dict[str, Any] = {"h": host, "n": modules, "a": told[0], "b": told[1]}
+    return (good if kinds == 1 else bad)("{h}: {n} modules of {a}, {b}", "{h}：{n} 条 {a}，{b}", answer.path, value=kinds, **words)
+
+
+def _ecc(host: str, answer: Answer) -> Finding:
+    rows = [o for kind in ("uncorrectable", "deferred") for o in answer.all(f"gpu.ecc_{kind}") if isinstance(o.value, Decimal)]
+    if not rows:
+        return unknown("{h}: no ECC count is told", "{h}：未报告 ECC 计数", answer.path, h=host)
+    counted = [(o.labels["gpu"], Decimal(str(o.value))) for o in rows if o.value]
+    total = sum((value for _, value in counted), Decimal(0))
+    words = {"h": host, "g": ", ".join(f"GPU {gpu}: {value:f}" for gpu, value in counted) or "0"}
+    return (bad if total else good)("{h}: {g} ECC errors", "{h}：{g} 个 ECC 错误", answer.path, value=total, **words)
+
+
+def _link(host: str, answer: Answer) -> Finding:
+    widths = {o.labels["gpu"]: o.value for o in answer.all("gpu.pcie_width") if isinstance(o.value, Decimal)}
+    if not widths:
+        return unknown("{h}: no PCIe link of a GPU is told", "{h}：未报告 GPU 的 PCIe 链路", answer.path, h=host)
+    widest, narrow = max(widths.values()), min(widths.values())
+    slow = ", ".join(gpu for gpu, width in widths.items() if width < widest)
+    words = {"h": host, "w": f"{narrow:f}", "best": f"{widest:f}", "g": slow}
+    if narrow == widest and narrow > 0:
+        return good("{h}: x{w}", "{h}：x{w}", answer.path, value=narrow, **words)
+    return bad("{h}: GPU {g} has x{w}, the others x{best}", "{h}：GPU {g} 为 x{w}，其余为 x{best}", answer.path, value=narrow, **words)
+
+
+def _firmware(host: str, answer: Answer) -> Finding:
+    by_block: dict[str, dict[str, str]] = {}
+    for o in answer.all("gpu.firmware"):
+        by_block.setdefault(o.labels["block"], {})[o.labels["gpu"]] = str(o.value)
+    gpus = {gpu for versions in by_block.values() for gpu in versions}
+    if not gpus:
+        return unknown("{h}: no firmware of a GPU is told", "{h}：未报告 GPU 固件", answer.path, h=host)
+    missing = sorted(block for block, versions in by_block.items() if set(versions) != gpus)
+    if missing:
+        return unknown("{h}: {b} is not told by every GPU", "{h}：并非每块 GPU 都报告 {b}", answer.path, h=host, b=", ".join(missing))
+    differ = {block: sorted(set(versions.values())) for block, versions in by_block.items() if len(set(versions.values())) > 1}
+    words = {"h": host, "n": len(gpus), "d": "; ".join(f"{block} {' / '.join(v)}" for block, v in differ.items())}
+    if differ:
+        return bad("{h}: firmware differs between GPUs: {d}", "{h}：各 GPU 固件不同：{d}", answer.path, value=Decimal(len(differ)), **words)
+    return good("{h}: {n} GPUs", "{h}：{n} 块 GPU", answer.path, value=Decimal(0), **words)
+
+
+def _stress(host: str, answer: Answer, limit: Decimal) -> Finding:
+    by_gpu: dict[str, list[Decimal]] = {}
+    for o in answer.all("rvs.flops"):
+        if isinstance(o.value, Decimal):
+            by_gpu.setdefault(o.labels["gpu"], []).append(o.value)
+    if not by_gpu or any(len(v) < WORST_OF or max(v) <= 0 for v in by_gpu.values()):
+        return unknown("{h}: fewer than {n} intervals of a GPU are told", "{h}：某 GPU 的时段少于 {n} 个", answer.path, h=host, n=WORST_OF)
+    refused = [o.labels["gpu"] for name, no in (("rvs.met", "FALSE"), ("rvs.pass", "false")) for o in answer.all(name) if o.value == no]
+    spreads = {gpu: (max(v) - min(v)) / max(v) for gpu, v in by_gpu.items()}
+    worst = max(spreads, key=lambda gpu: spreads[gpu])
+    words = {"h": host, "g": worst, "v": f"{spreads[worst] * 100:.2f}", "r": ", ".join(refused)}
+    if refused:
+        return bad("{h}: GPU {r} missed its target", "{h}：GPU {r} 未达目标", answer.path, value=spreads[worst], **words)
+    text = "{h}: the intervals of GPU {g} differ by {v} %", "{h}：GPU {g} 各时段相差 {v} %"
+    return (good if spreads[worst] <= limit else bad)(*text, answer.path, value=spreads[worst].quantize(Decimal("0.000001")), **words)

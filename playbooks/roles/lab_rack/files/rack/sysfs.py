@@ -1,0 +1,65 @@
+"""The files of /sys that the survey reads, as a tree below the rack: AER counters of each device and its upstream port, GID types."""
+
+import os
+from typing import Any, Callable, Dict, List, Tuple
+
+AER = {
+    "correctable": ("TOTAL_ERR_COR", ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout")),
+    "nonfatal": ("TOTAL_ERR_NONFATAL", ("DLP", "TLP", "FCP", "CmpltTO")),
+    "fatal": ("TOTAL_ERR_FATAL", ("DLP", "TLP", "FCP", "CmpltTO")),
+}
+CLASSES = {"drives": "0x010802", "nics": "0x020000", "gpus": "0x120000"}
+GIDS = ("IB/RoCE v1", "RoCE v2", "IB/RoCE v1", "RoCE v2")
+
+
+def tree(rack: Dict[str, Any]) -> List[Tuple[str, str]]:
+    """Return (path below the root of /sys, content) of every file."""
+    files = []
+    for kind, pci_class in CLASSES.items():
+        for part in rack[kind]:
+            port = "devices/pci/%s-port" % part["address"]
+            device = "%s/%s" % (port, part["address"])
+            files.append((device + "/class", pci_class + "\n"))
+            for side, folder in (("device", device), ("port", port)):
+                for name, text in _aer(part.get("aer", {}).get(side, {})):
+                    files.append(("%s/aer_dev_%s" % (folder, name), text))
+    for nic in rack["nics"]:
+        for index, gid in enumerate(nic.get("gids", GIDS)):
+            files.append(("class/infiniband/%s/ports/1/gid_attrs/types/%d" % (nic["device"], index), gid + "\n"))
+    return files
+
+
+def links(rack: Dict[str, Any]) -> List[Tuple[str, str]]:
+    """Return (link, target) of bus/pci/devices, as the kernel keeps them."""
+    parts = [part for kind in CLASSES for part in rack[kind]]
+    return [("bus/pci/devices/%s" % p["address"], "../../../devices/pci/%s-port/%s" % (p["address"], p["address"])) for p in parts]
+
+
+def install(folder: str, rack: Dict[str, Any], write: Callable[[str, str, int], bool]) -> bool:
+    """Put the tree below `folder` with `write(path, text, mode)`; tell whether anything changed."""
+    changed = False
+    for path, text in tree(rack):
+        target = os.path.join(folder, path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        changed = write(target, text, 0o644) or changed
+    wanted = dict(links(rack))
+    devices = os.path.join(folder, "bus/pci/devices")
+    os.makedirs(devices, exist_ok=True)
+    for name in os.listdir(devices):
+        if "bus/pci/devices/" + name not in wanted:
+            os.unlink(os.path.join(devices, name))
+            changed = True
+    for path, target in wanted.items():
+        if not os.path.islink(os.path.join(folder, path)):
+            os.symlink(target, os.path.join(folder, path))
+            changed = True
+    return changed
+
+
+def _aer(counts: Dict[str, int]) -> List[Tuple[str, str]]:
+    rows = []
+    for kind, (total, names) in AER.items():
+        value = counts.get(kind, 0)
+        lines = ["%s %d" % (name, value if name == names[0] else 0) for name in names]
+        rows.append((kind, "\n".join([*lines, "%s %d" % (total, value)]) + "\n"))
+    return rows

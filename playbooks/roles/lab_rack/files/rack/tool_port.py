@@ -1,0 +1,55 @@
+"""What a port tells of itself: mlnx_qos, ethtool -m and ethtool -S, each in its own format."""
+
+import sys
+from typing import Any, Dict, List
+
+COUNTERS = ("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_pcs_symbol_err_phy", "rx_discards_phy", "tx_discards_phy", "link_down_events_phy")
+STORMS = ("tx_pause_storm_warning_events", "tx_pause_storm_error_events", "module_high_temp")
+
+
+def main(argv: List[str], rack: Dict[str, Any]) -> int:
+    """Answer `mlnx_qos -i IF`."""
+    name = argv[argv.index("-i") + 1] if "-i" in argv[:-1] else ""
+    nic = next((n for n in rack["nics"] if n["netdev"] == name), None)
+    if nic is None:
+        sys.stderr.write("Interface %s does not exist\n" % name)
+        return 1
+    qos = nic["qos"]
+    print("DCBX mode: OS controlled\nPriority trust state: %s" % qos["trust"])
+    if qos["trust"] == "dscp":
+        print("dscp2prio mapping:")
+        for priority in range(8):
+            print("\tprio:%d dscp:%s," % (priority, ",".join("%02d" % (8 * priority + i) for i in range(7, -1, -1))))
+    bits = [int(p in qos["pfc"]) for p in range(8)]
+    print("default priority:\nCable len: 7\nPFC configuration:\n\tpriority    0   1   2   3   4   5   6   7")
+    print("\tenabled     %s   \n\tbuffer      %s   " % ("   ".join(map(str, bits)), "   ".join(map(str, bits))))
+    for tc in range(8):
+        print("tc: %d ratelimit: unlimited, tsa: vendor\n\t priority:  %d" % (tc, tc))
+    return 0
+
+
+def module(nic: Dict[str, Any]) -> int:
+    """Answer `ethtool -m`."""
+    optic = nic["optic"]
+    rows = [("Identifier", "0x11 (QSFP28)"), ("Vendor name", optic["vendor"]), ("Vendor PN", optic["part"]), ("Vendor SN", optic["serial"])]
+    celsius = optic["temperature_c"]
+    rows += [
+        ("Module temperature", "%.2f degrees C / %.2f degrees F" % (celsius, celsius * 9 / 5 + 32)),
+        ("Module voltage", "3.2800 Volts"),
+        ("Alarm/warning flags implemented", "Yes"),
+        ("Module temperature high alarm", "On" if celsius >= 75 else "Off"),
+        ("Rcvr signal avg optical power(Channel 1)", "0.9000 mW / -0.46 dBm"),
+    ]
+    for key, value in rows:
+        print("\t%-42s: %s" % (key, value))
+    return 0
+
+
+def stats(nic: Dict[str, Any]) -> int:
+    """Answer `ethtool -S`."""
+    counted = nic.get("counters", {})
+    print("NIC statistics:\n     rx_packets: 1845201\n     tx_packets: 1620417")
+    for name in (*COUNTERS, *STORMS):
+        print("     %s: %d" % (name, counted.get(name, 0)))
+    print("     rx_prio3_pause: 0\n     rx_prio3_pause_duration: 0")
+    return 0

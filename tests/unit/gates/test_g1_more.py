@@ -1,0 +1,153 @@
+"""G1's further evidence: what drives, ports and GPUs remember, judged where the plan requires it, told where it does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gates.g1.declared_more import MORE
+from gates.g1_arrival import judge
+from gates.judge import judge as judge_bundle
+from gates.model import CheckResult, GateJudgement, Severity, Verdict
+from gates.plan_model import EVIDENCE_GROUPS
+from tests.unit.rack.simulate import bundle_of, demo_plan, evidence
+
+Files = dict[str, bytes]
+SURVEY = "evidence/survey/array01/"
+FIXTURES = Path(__file__).parents[1] / "readers/fixtures"
+
+
+@pytest.fixture(scope="module")
+def whole() -> Files:
+    """Give the evidence of an arrival where nothing is wrong."""
+    return evidence()
+
+
+def judged(files: Files, **differences: Any) -> GateJudgement:
+    plan = demo_plan(**differences)
+    return judge(plan, bundle_of(files, plan))
+
+
+def check(judgement: GateJudgement, name: str) -> CheckResult:
+    return next(c for c in judgement.checks if c.id == name)
+
+
+def with_command(files: Files, step: str, host: str, name: str, tool: str, out: bytes, argv: list[str] | None = None) -> Files:
+    """Return the files with one more command in a pack."""
+    path = f"evidence/{step}/{host}/"
+    row = {"name": name, "tool": tool, "argv": argv or [tool], "exit_code": 0, "timed_out": False, "stdout": f"{name}.out", "stderr": f"{name}.err"}
+    return {**files, f"{path}commands.json": json.dumps([*json.loads(files[f"{path}commands.json"]), row]).encode(), f"{path}{name}.out": out}
+
+
+@pytest.mark.parametrize(
+    ("fault", "name", "says", "zh"),
+    [
+        ("failed-self-test", "g1.drive.self_test", "result 7", "结果为 7"),
+        ("no-pfc", "g1.link.pfc", "lossless priority none", "无损优先级"),
+        ("link-partner-errors", "g1.pcie.aer", "its port included", "含上游端口"),
+        ("gpu-ecc", "g1.gpu.ecc", "GPU 0: 1", "ECC 错误"),
+    ],
+)
+def test_a_fault_fails_its_own_check_in_words(fault, name, says, zh):
+    result = check(judged(evidence({fault: 1})), name)
+    assert (result.verdict, result.severity) == (Verdict.FAIL, Severity.BLOCKING)
+    assert says in result.reason.en
+    assert zh in result.reason.zh
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("nvme-error-log.nvme0.out", "g1.drive.error_log"),
+        ("nvme-self-test-log.nvme1.out", "g1.drive.self_test"),
+        ("nvme-list-subsys.out", "g1.drive.paths"),
+        ("aer.out", "g1.pcie.aer"),
+        ("gid-types.out", "g1.rdma.gid"),
+        ("mlnx-qos.ens8f0np0.out", "g1.link.pfc"),
+        ("ip-link.out", "g1.link.mtu"),
+        ("ethtool-stats.ens8f0np0.out", "g1.link.counters"),
+        ("ethtool-module.ens8f0np0.out", "g1.link.optics"),
+        ("dmidecode.out", "g1.memory"),
+    ],
+)
+def test_evidence_that_the_plan_requires_and_nobody_brought_is_inconclusive(whole, pattern, name):
+    for damaged in (b"", None):
+        files = {path: data for path, data in whole.items() if path != SURVEY + pattern} | (
+            {SURVEY + pattern: damaged} if damaged is not None else {}
+        )
+        assert check(judged(files), name).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_group_that_the_plan_does_not_require_is_told_for_information_when_it_was_brought():
+    result = check(judged(evidence({"gpu-ecc": 1}), evidence={"required": []}), "g1.gpu.ecc")
+    assert (result.verdict, result.severity) == (Verdict.FAIL, Severity.ADVISORY)
+
+
+def test_a_group_that_is_not_required_and_was_not_brought_is_not_tested_by_agreement(whole):
+    files = {path: data for path, data in whole.items() if "mlnx-qos" not in path}
+    rows = [row for row in json.loads(files[f"{SURVEY}commands.json"]) if row["tool"] != "mlnx-qos"]
+    judgement = judged({**files, f"{SURVEY}commands.json": json.dumps(rows).encode()}, evidence={"required": []})
+    assert "g1.link.pfc" in [n["check"] for n in judgement.not_tested]
+    assert "pfc" in next(n for n in judgement.not_tested if n["check"] == "g1.link.pfc")["reason"]["zh-CN"]
+
+
+def test_no_self_test_on_record_is_inconclusive_not_a_pass(whole):
+    never = (FIXTURES / "nvme-self-test-log/good-never-run.json").read_bytes()
+    result = check(judged({**whole, f"{SURVEY}nvme-self-test-log.nvme0.out": never}), "g1.drive.self_test")
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "run one" in result.reason.en
+
+
+def test_a_raw_read_faster_than_the_link_is_a_caches_figure_and_proves_nothing(whole):
+    path = "evidence/storage/array01/fio.nvme0n1.out"
+    document = json.loads(whole[path])
+    side = document["jobs"][0]["read"]
+    side.update(bw_bytes=9_000_000_000, bw=9_000_000_000 // 1024)
+    result = check(judged({**whole, path: json.dumps(document).encode()}), "g1.raw.ceiling")
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "its link carries at most" in result.reason.en
+
+
+PERFTEST = b" #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 664644 0.00 %s 0.18\n"
+
+
+@pytest.mark.parametrize(("rate", "verdict"), [(b"93.10", Verdict.PASS), (b"80.00", Verdict.FAIL), (b"128.00", Verdict.INCONCLUSIVE)])
+def test_rdma_bandwidth_is_held_against_the_port_and_above_the_line_rate_nothing_is_believed(whole, rate, verdict):
+    files = with_command(whole, "storage", "array01", "perftest.ens8f0np0", "perftest", PERFTEST % rate)
+    assert check(judged(files, evidence={"required": ["rdma_bandwidth"]}), "g1.rdma.bandwidth").verdict is verdict
+
+
+def test_perftests_json_takes_its_unit_from_the_command_line_and_without_it_is_no_bandwidth(whole):
+    told = json.dumps({"test_info": {"Device": "mlx5_0"}, "results": {"MsgSize": 65536, "n_iterations": 5, "BW_average": 93.1}}).encode()
+    for argv, verdict in ((["ib_write_bw", "--report_gbits"], Verdict.PASS), (["ib_write_bw"], Verdict.FAIL)):
+        files = with_command(whole, "storage", "array01", "perftest.ens8f0np0", "perftest", told, argv)
+        assert check(judged(files, evidence={"required": ["rdma_bandwidth"]}), "g1.rdma.bandwidth").verdict is verdict
+
+
+def test_a_stress_run_is_judged_from_its_intervals_not_from_its_peak(whole):
+    steady = b"".join(b"[RESULT] [ 1%d.0] [gst] [GPU:: 7] GFLOPS 960%d0\n" % (n, n) for n in range(4))
+    met = b"[RESULT] [ 99.0] [gst] [GPU:: 7] Target GFLOPS: 90000 met: TRUE\n"
+    dips = b"[RESULT] [ 50.0] [gst] [GPU:: 7] GFLOPS 60000\n"
+    for out, verdict in ((steady + met, Verdict.PASS), (steady + dips + met, Verdict.FAIL), (met, Verdict.INCONCLUSIVE)):
+        files = with_command(whole, "survey", "gpu01", "rvs", "rvs", out)
+        assert check(judged(files, evidence={"required": ["gpu_stress"]}), "g1.gpu.stress").verdict is verdict
+
+
+def test_firmware_that_differs_on_one_gpu_of_eight_fails(whole):
+    path = "evidence/survey/gpu01/amd-smi-firmware.out"
+    document = json.loads(whole[path])
+    document["gpu_data"][3]["fw_list"][0]["fw_version"] = "148"
+    result = check(judged({**whole, path: json.dumps(document).encode()}), "g1.gpu.firmware")
+    assert result.verdict is Verdict.FAIL
+    assert "148 / 149" in result.reason.en
+
+
+def test_the_whole_gate_still_passes_with_all_of_it(whole):
+    assert judge_bundle(bundle_of(whole, demo_plan()))["verdict"] == "pass"
+
+
+def test_every_group_that_a_check_belongs_to_can_be_required():
+    assert {declared.group for declared in MORE} <= set(EVIDENCE_GROUPS)
