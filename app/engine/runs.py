@@ -185,3 +185,10 @@ def _lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def mark_lost(folder: Path) -> None:
+    """Say of a run whose host process was on another machine that it began and is gone: it is never begun again under its name."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in ("lock", "started"):
+        (folder / name).touch(mode=0o600)

@@ -1,0 +1,185 @@
+"""A copy of all that must not be lost, made while the service runs, and verified before it is called one.
+
+    DIR/backup.json     what this is: revision, head of the audit chain, every file with size and SHA-256, what is damaged in the source
+    DIR/database.sqlite, or DIR/tables/*.copy     the database as one transaction saw it
+    DIR/evidence/ab/cdef...     the evidence store: evidence, manifests, reports, scans
+    DIR/credentials/    only when asked for: they are secrets
+
+The database comes first: whatever it refers to was stored before its row was committed, so it is among the files that are copied after.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+import app
+from app.accounts.actor import Actor
+from app.audit import chain
+from app.engine import durable
+from app.evidence import store
+from app.kit.clock import now
+from app.kit.db import write_session
+from app.kit.errors import QuadgateError, Refused
+from app.kit.i18n import N_, pair
+from app.ops import database_copy, maintenance, references
+from app.ops.metrics import BACKUP_NOTE
+from app.settings import settings
+from gates.text import Text
+
+NOTE, EVIDENCE, CREDENTIALS = "backup.json", "evidence", "credentials"
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What a backup says of itself, and what is wrong with it: sentences, none when it is whole."""
+
+    note: dict[str, Any]
+    problems: list[Text] = field(default_factory=list)
+
+    @property
+    def files(self) -> int:
+        """Return how many files it has."""
+        return len(self.note["files"])
+
+
+def make(dest: Path, *, credentials: bool, actor: Actor) -> Backup:
+    """Write a backup into a new or empty folder and verify it. Safe while everything runs.
+
+    Evidence that the store itself has lost or altered is named in `problems`; everything else is copied all the same.
+    Raises Refused when the folder holds something, QuadgateError when it cannot be written.
+    """
+    dest = dest.resolve()
+    if dest.is_relative_to(settings().state_dir):
+        raise Refused("backup_inside", N_("{path} lies in the state directory. A backup belongs on another disk."), path=str(dest))
+    if dest.exists() and (not dest.is_dir() or any(dest.iterdir())):
+        raise Refused("backup_exists", N_("{path} is not empty; a backup is written into a new folder."), path=str(dest))
+    with maintenance.alone():
+        try:
+            backup = _write(dest, credentials)
+        except OSError as error:
+            raise QuadgateError(
+                "backup_failed", N_("The backup could not be written to {path}: {reason}. Remove the folder."), path=str(dest), reason=str(error)
+            ) from error
+        found = [*backup.problems, *verify(dest).problems]
+        backup = Backup(backup.note, list(dict.fromkeys(found)))
+        if not backup.problems:
+            durable.write_json(settings().state_dir / BACKUP_NOTE, {"made_at": backup.note["made_at"], "files": backup.files})
+    data = {"audit_head": backup.note["audit_head"], "files": backup.files, "problems": len(backup.problems), "note": _entry(dest, NOTE)["sha256"]}
+    with write_session() as s:
+        chain.record(s, actor=actor, action="service.backup", object_kind="service", object_id=settings().node, data=data)
+    return backup
+
+
+def verify(folder: Path) -> Backup:
+    """Hash every file of a backup again, walk the audit chain of its database where that is possible, and say what does not fit.
+
+    Raises QuadgateError when it cannot be read at all.
+    """
+    note = read_note(folder)
+    problems = [Text.parse(problem) for problem in note["damaged"]]
+    listed = {entry["path"]: entry for entry in note["files"]}
+    for path, entry in listed.items():
+        try:
+            good = _entry(folder, path) == entry
+        except OSError:
+            good = False
+        if not good:
+            problems.append(pair(N_("{path} of the backup is missing, or is not what was written."), path=path))
+    there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} - {NOTE}
+    problems += [pair(N_("{path} does not belong to the backup."), path=path) for path in sorted(there - set(listed))]
+    if note["database"]["dialect"] == "sqlite" and not problems:
+        seen = Seen()
+        database_copy.look_into(folder / database_copy.SQLITE_FILE, seen.look)
+        problems += seen.problems(listed)
+        if seen.head != note["audit_head"]:
+            problems.append(
+                pair(N_("The audit chain of the copy ends at {found}, and backup.json says {said}."), found=seen.head, said=note["audit_head"])
+            )
+    return Backup(note, problems)
+
+
+def read_note(folder: Path) -> dict[str, Any]:
+    """Return backup.json. Raises QuadgateError when the folder holds no backup that this program knows."""
+    note = durable.read_json(folder / NOTE)
+    if not isinstance(note, dict) or note.get("schema") != SCHEMA:
+        raise QuadgateError("no_backup", N_("{path} holds no whole backup: {name} is missing or of another version."), path=str(folder), name=NOTE)
+    return note
+
+
+class Seen:
+    """What a look into a database found: the audit chain and the stored files that rows refer to."""
+
+    def __init__(self) -> None:
+        self.head = ""
+        self._chain: list[Text] = []
+        self._referred: set[str] = set()
+
+    def look(self, s: Session) -> None:
+        """Walk the chain and gather the references."""
+        check = chain.verify(s)
+        self.head, self._chain = f"{check.head.seq}:{check.head.hash}", check.problems
+        self._referred = references.referred(s)
+
+    def problems(self, files: Iterable[str]) -> list[Text]:
+        """Return what does not fit, given the names of all files of the backup."""
+        there = {name.removeprefix(f"{EVIDENCE}/").replace("/", "") for name in files if name.startswith(f"{EVIDENCE}/")}
+        lost = sorted(self._referred - there)
+        return [
+            *self._chain,
+            *(pair(N_("The database refers to the stored file {sha256}, and there is no such file."), sha256=sha256) for sha256 in lost),
+        ]
+
+
+def stored_files() -> list[Path]:
+    """Return all files of the evidence store by their final names."""
+    return sorted(settings().evidence_dir.glob("[0-9a-f][0-9a-f]/" + "[0-9a-f]" * 62))
+
+
+def _write(dest: Path, credentials: bool) -> Backup:
+    dest.mkdir(mode=0o700, parents=True, exist_ok=True)
+    seen = Seen()
+    made = database_copy.save(dest, seen.look)
+    files = [_entry(dest, name) for name in made.pop("files")]
+    damaged: list[Text] = []
+    for path in stored_files():
+        sha256, name = path.parent.name + path.name, f"{EVIDENCE}/{path.parent.name}/{path.name}"
+        (dest / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            store.copy_to(sha256, dest / name)
+        except QuadgateError as error:
+            (dest / name).unlink(missing_ok=True)
+            damaged.append(error.pair())
+        else:
+            files.append({"path": name, "size": (dest / name).stat().st_size, "sha256": sha256})
+    if credentials and (settings().state_dir / CREDENTIALS).is_dir():
+        shutil.copytree(settings().state_dir / CREDENTIALS, dest / CREDENTIALS)
+        files += [_entry(dest, str(path.relative_to(dest))) for path in sorted((dest / CREDENTIALS).rglob("*")) if path.is_file()]
+    damaged += seen.problems(entry["path"] for entry in files)
+    note = {
+        "schema": SCHEMA,
+        "made_at": now().isoformat(),
+        "program": app.__version__,
+        "node": settings().node,
+        "database": made,
+        "audit_head": seen.head,
+        "damaged": [problem.json() for problem in damaged],
+        "files": files,
+    }
+    os.sync()
+    durable.write_json(dest / NOTE, note)
+    return Backup(note, damaged)
+
+
+def _entry(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / name
+    with path.open("rb") as file:
+        return {"path": name, "size": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}

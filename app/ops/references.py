@@ -1,0 +1,48 @@
+"""Which stored files something refers to: rows of every feature, and the manifests that judgements rest on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from sqlalchemy import MetaData, String, Table, select
+from sqlalchemy.orm import Session
+
+from app.attempts.models import VerdictRevision
+from app.evidence import store
+from app.kit.errors import QuadgateError
+
+_ENDS = ("sha256", "manifest_hash")
+
+
+def referred(s: Session) -> set[str]:
+    """Return the SHA-256 of all files that any row refers to, by a column named `...sha256` or `...manifest_hash`, or a judged manifest lists.
+
+    The tables are read as they stand, so that a feature which is added later is seen without being named here.
+    """
+    metadata = MetaData()
+    metadata.reflect(s.connection())
+    found: set[str] = set()
+    for table in metadata.sorted_tables:
+        for column in _columns(table):
+            found |= {
+                str(value).removeprefix("sha256:") for value in s.scalars(select(table.c[column]).where(table.c[column].is_not(None)).distinct())
+            }
+    found |= listed(s.scalars(select(VerdictRevision.manifest_hash).distinct()))
+    return {value for value in found if len(value) == 64}
+
+
+def listed(manifest_hashes: Iterable[str]) -> set[str]:
+    """Return the SHA-256 of the files that stored manifests list. A manifest that cannot be read is told by whoever checks the store."""
+    found: set[str] = set()
+    for manifest_hash in manifest_hashes:
+        try:
+            manifest = json.loads(store.read(manifest_hash.removeprefix("sha256:")))
+            found |= {str(entry["sha256"]).removeprefix("sha256:") for entry in manifest["files"]}
+        except (QuadgateError, ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def _columns(table: Table) -> list[str]:
+    return [column.name for column in table.columns if column.name.endswith(_ENDS) and isinstance(column.type, String)]

@@ -1,0 +1,211 @@
+"""A backup made while everything is written to is whole; it comes back into an empty place only; what ran is adopted there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from app.accounts.actor import SYSTEM, command_line
+from app.attempts.models import Attempt
+from app.audit import chain
+from app.audit.models import AuditRow
+from app.engine.models import HostLock, Node
+from app.evidence import store
+from app.evidence.usecases import export_bundle
+from app.kit.db import read_session, write_session
+from app.kit.errors import QuadgateError, Refused
+from app.ops import backup
+from app.ops.restore import restore
+from app.settings import settings
+from tests.conftest import _forget
+from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, job_step, make_attempt, steps_of, wait_for
+from tests.scenes import bring
+
+
+def make(folder: Path, **more: bool) -> backup.Backup:
+    return backup.make(folder, credentials=more.get("credentials", False), actor=command_line())
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """Name the state directory of another machine; what follows a call of `move` happens there."""
+    return tmp_path / "other-machine"
+
+
+def move(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _forget()
+    monkeypatch.setenv("QUADGATE_STATE_DIR", str(folder))
+    monkeypatch.setenv("QUADGATE_NODE", "other-machine")
+    _forget()
+
+
+def with_evidence(data: bytes = b"temperature 31 C\n") -> str:
+    attempt_id = make_attempt(job_step())
+    with write_session() as s:
+        bring(s, s.get_one(Attempt, attempt_id), "evidence/run-1/gpu01/smart.txt", data)
+    return attempt_id
+
+
+def test_what_is_written_meanwhile_does_not_tear_the_copy(state: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_evidence()
+    over, written = threading.Event(), threading.Event()
+
+    def write_on() -> None:
+        while not over.is_set():
+            with_evidence(os.urandom(20_000))
+            written.set()
+
+    writer = threading.Thread(target=write_on)
+    writer.start()
+    try:
+        written.wait(60)
+        made = make(tmp_path / "copy")
+    finally:
+        over.set()
+        writer.join()
+    assert made.problems == []
+    move(elsewhere, monkeypatch)
+    restored = restore(tmp_path / "copy", actor=command_line())
+    with read_session() as s:
+        assert chain.verify(s).ok
+        files = s.scalar(select(func.count()).select_from(Attempt))
+    assert files == len(restored.adopted) >= 2
+
+
+def test_evidence_comes_back_byte_for_byte_and_with_modes_that_keep_it(
+    state: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt_id = with_evidence("温度 31 C\n".encode())
+    make(tmp_path / "copy")
+    move(elsewhere, monkeypatch)
+    restore(tmp_path / "copy", actor=command_line())
+    with read_session() as s:
+        export_bundle(s, attempt_id=attempt_id, dest=tmp_path / "bundle", actor=SYSTEM)
+    assert (tmp_path / "bundle/evidence/run-1/gpu01/smart.txt").read_text() == "温度 31 C\n"
+    assert all(path.stat().st_mode & 0o777 == 0o400 for path in backup.stored_files())
+    with read_session() as s:
+        actions = list(s.scalars(select(AuditRow.action).order_by(AuditRow.seq.desc()).limit(1)))
+    assert actions == ["service.restore"]
+
+
+def test_a_soak_is_adopted_by_another_machine_with_a_higher_fence_and_no_second_start(
+    state: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "target"  # the target stays where it is when the controller goes
+    monkeypatch.setenv("QUADGATE_PLAYBOOK_DIR", str(PLAYBOOKS))
+    monkeypatch.setenv("QUADGATE_NODE", "old-machine")
+    settings.cache_clear()
+    hosts = {"gpu01": {"groups": ["engine", "loadgen"], "connection": "local", "vars": {"qg_root": str(target)}}}
+    attempt_id = make_attempt(job_step(params={"kind": "soak", "seconds": 4, "lines": 40}), hosts=hosts)
+    drive(attempt_id, until=lambda _: steps_of(attempt_id)[0].status == "running")
+    before = attempt_of(attempt_id)
+    job = target / "jobs" / f"{attempt_id}-run-1"
+    assert make(tmp_path / "copy").problems == []
+    shutil.rmtree(state)  # the old machine is gone
+    move(elsewhere, monkeypatch)
+    assert restore(tmp_path / "copy", actor=command_line()).adopted == [attempt_id]
+    after = attempt_of(attempt_id)
+    assert (after.node, after.lease_owner, before.node) == (None, None, "old-machine")
+    assert after.fence > before.fence
+    with read_session() as s:
+        assert set(s.scalars(select(HostLock.fence))) == {after.fence}
+        assert s.scalar(select(func.count()).select_from(Node)) == 0
+    finished = drive(attempt_id, until=ended)
+    assert (finished.status, finished.node) == ("finished", "other-machine")
+    assert len((job / "started").read_text().split()) == len((job / "asked").read_text().split()) == 1
+    assert [json.loads(line)["seq"] for line in (job / "records.jsonl").read_text().splitlines()] == list(range(40))
+
+
+def test_a_playbook_that_ran_on_the_old_machine_counts_as_lost_and_a_job_is_asked_again(
+    state: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "target"
+    monkeypatch.setenv("QUADGATE_PLAYBOOK_DIR", str(PLAYBOOKS))
+    settings.cache_clear()
+    hosts = {"gpu01": {"groups": ["engine", "loadgen"], "connection": "local", "vars": {"qg_root": str(target)}}}
+    attempt_id = make_attempt(job_step(params={"kind": "run", "seconds": 1, "lines": 10}), hosts=hosts)
+    drive(attempt_id, until=lambda _: steps_of(attempt_id)[0].status == "starting")
+    job = target / "jobs" / f"{attempt_id}-run-1"
+    wait_for(lambda: (job / "started").exists())
+    make(tmp_path / "copy")
+    move(elsewhere, monkeypatch)
+    restore(tmp_path / "copy", actor=command_line())
+    assert drive(attempt_id, until=ended).status == "finished"
+    assert steps_of(attempt_id)[0].try_no == 2
+    assert len((job / "started").read_text().split()) == 1  # asked twice, begun once
+    assert len((job / "asked").read_text().split()) == 2
+
+
+def test_it_names_evidence_that_the_store_has_lost_or_altered_and_copies_the_rest(state: Path, tmp_path: Path) -> None:
+    with_evidence(b"good")
+    with_evidence(b"damaged")
+    with_evidence(b"lost")
+    damaged, lost = (store.path_of(store.put_bytes(data).sha256) for data in (b"damaged", b"lost"))
+    damaged.chmod(0o600)
+    damaged.write_bytes(b"DAMAGED")
+    lost.unlink()
+    made = make(tmp_path / "copy")
+    told = " ".join(problem.en for problem in made.problems)
+    assert str(damaged) in told
+    assert lost.parent.name + lost.name in told
+    assert not (state / "last-backup.json").exists()  # no alert is silenced by it
+    assert len(list((tmp_path / "copy/evidence").glob("*/*"))) == 1
+
+
+@pytest.mark.parametrize("what", ["evidence", "database", "extra", "note"])
+def test_a_backup_that_was_touched_is_told_and_not_restored(
+    what: str, state: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_evidence()
+    make(tmp_path / "copy")
+    victim = {"evidence": next((tmp_path / "copy/evidence").glob("*/*")), "database": tmp_path / "copy/database.sqlite"}.get(what)
+    if victim is not None:
+        victim.chmod(0o600)
+        data = bytearray(victim.read_bytes())
+        data[len(data) // 2] ^= 1
+        victim.write_bytes(data)
+    elif what == "extra":
+        (tmp_path / "copy/evidence/note.txt").write_text("hello")
+    else:
+        (tmp_path / "copy/backup.json").write_text('{"schema": 1')
+    move(elsewhere, monkeypatch)
+    with pytest.raises(QuadgateError) as refused:
+        restore(tmp_path / "copy", actor=command_line())
+    assert refused.value.code in ("backup_damaged", "no_backup")
+    assert not (elsewhere / "quadgate.db").exists()
+    assert not (elsewhere / "evidence").exists()
+
+
+def test_it_restores_into_an_empty_state_directory_only(state: Path, tmp_path: Path) -> None:
+    make(tmp_path / "copy")
+    with pytest.raises(Refused, match="into an empty one"):
+        restore(tmp_path / "copy", actor=command_line())
+
+
+def test_a_backup_goes_into_a_new_folder_outside_of_the_state(state: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(Refused, match="is not empty"):
+        make(tmp_path)
+    with pytest.raises(Refused, match="on another disk"):
+        make(state / "backup")
+
+
+def test_credentials_are_copied_only_when_asked_for_and_stay_private(
+    state: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (state / "credentials").mkdir(mode=0o700)
+    (state / "credentials/gpu01").write_text("secret-marker")
+    (state / "credentials/gpu01").chmod(0o600)
+    make(tmp_path / "without")
+    assert not [path for path in (tmp_path / "without").rglob("*") if path.is_file() and b"secret-marker" in path.read_bytes()]
+    make(tmp_path / "with", credentials=True)
+    move(elsewhere, monkeypatch)
+    restore(tmp_path / "with", actor=command_line())
+    kept = elsewhere / "credentials/gpu01"
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("secret-marker", 0o600)
