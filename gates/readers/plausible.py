@@ -62,6 +62,8 @@ def doubt(quantity: str, value: Decimal | str, unit: str) -> tuple[str, Text] | 
         return "unknown_unit", _UNIT
     if isinstance(value, str):
         return None
+    if value < 0:  # temperatures are in kelvin, optical power in mW: nothing that is read here can be below zero
+        return "impossible_value", _RANGE
     allowed = RANGES.get(quantity)
     if allowed is not None and unit != allowed[0]:
         return "unknown_unit", _UNIT

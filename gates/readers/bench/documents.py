@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from gates.canonical import has_broken_text
@@ -104,7 +104,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _number(text: str) -> Decimal | str:
     if len(text) > _LONGEST_NUMBER:
         return clip(text, 40)
-    value = Decimal(text)
+    try:
+        value = Decimal(text)
+    except InvalidOperation:  # an exponent of twenty digits
+        return text
     return value if not value or abs(value.adjusted()) < _MOST_DIGITS else text
 
 
