@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from gates.odds.chances import TRIALS, Chances, chances
 from gates.odds.cost import Cost, cost
 from gates.odds.effects import Effects, Noise, expected_effects
 from gates.odds.margins import warnings
-from gates.odds.planner import fitting_limits, json_of, needed, with_fitting_limits, with_pairs
+from gates.odds.planner import SEARCH_TRIALS, fitting_limits, json_of, needed, with_fitting_limits, with_pairs
 from gates.plan import Plan
 from gates.rules.claim import TITLES
 from gates.rules.estimates import percent
@@ -97,9 +98,10 @@ def document(
     }
     if want is not None:
         price_of = partial(cost, kv_bytes_per_token=kv_bytes_per_token, g2_baseline=g2_baseline)
-        out["needed"] = _needed(plan, effects, noise, want, seed, price_of)
+        search = Search(want, seed, min(trials, SEARCH_TRIALS))
+        out["needed"] = _needed(plan, effects, noise, search, price_of)
         if not out["needed"]["reached"] and out["fitting_limits"]:
-            out["needed_with_fitting_limits"] = _needed(with_fitting_limits(plan, noise), effects, noise, want, seed, price_of, _AGREED)
+            out["needed_with_fitting_limits"] = _needed(with_fitting_limits(plan, noise), effects, noise, search, price_of, _AGREED)
     return out
 
 
@@ -108,13 +110,20 @@ def at_sealing(plan: Plan, g2_baseline: Mapping[str, Any] | None = None) -> dict
     return document(plan, expected_effects(plan), Noise(run=float(plan.expected.run_variation)), g2_baseline=g2_baseline)
 
 
-def _needed(
-    plan: Plan, effects: Effects, noise: Noise, want: float, seed: int | None, price_of: Callable[..., Cost], words: Text = _PLAIN
-) -> dict[str, Any]:
-    need = needed(plan, effects, noise, want, seed=seed)
+@dataclass(frozen=True)
+class Search:
+    """What is searched for: the chance of a pass, and how it is tried."""
+
+    want: float
+    seed: int | None
+    trials: int
+
+
+def _needed(plan: Plan, effects: Effects, noise: Noise, search: Search, price_of: Callable[..., Cost], words: Text = _PLAIN) -> dict[str, Any]:
+    need = needed(plan, effects, noise, search.want, seed=search.seed, trials=search.trials)
     then = price_of(with_pairs(plan, need.pairs), effects, requests=need.times)
     told = (_NEED if need.reached else _NO_NEED).fill(
-        w=_share(want),
+        w=_share(search.want),
         p=need.pairs,
         m=sum(plan.workload.requests(t) for t in plan.workload.tiers) * need.times,
         n=then.requests,
@@ -124,7 +133,7 @@ def _needed(
         c=_share(need.chances.of(Verdict.PASS)),
         why=_worst(need.chances),
     )
-    return {"wanted": f"{want:g}", **json_of(need), "cost": then.json(), "text": words.fill(told=told).json()}
+    return {"wanted": f"{search.want:g}", **json_of(need), "cost": then.json(), "text": words.fill(told=told).json()}
 
 
 def summary(found: Chances) -> Text:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 
 from gates.g3.deciding import AUDITS, of_drop, of_gain
 from gates.judge import ORDER
@@ -50,16 +49,16 @@ class Rules:
         self.plan = plan
         self._states: dict[tuple[tuple[str, bool], ...], _State] = {}
 
-    @cached_property
-    def _claims(self) -> tuple[str, ...]:
-        once, several = self.plan.arms.once, self.plan.decision.pairs > 1
+    def _claims(self, pairs: int) -> tuple[str, ...]:
+        once, several = self.plan.arms.once, pairs > 1
         wanted = (("placebo", "placebo" in once), ("replay", several), ("baselines_agree", several), ("g2_agreement", True))
         return tuple(name for name, there in wanted if there)
 
     def judge(self, draw: Draw) -> Judged:
-        """Return the verdict of a drawn attempt."""
+        """Return the verdict of a drawn attempt. Run pairs beyond the plan's are those of an extension, which asks prompts of its own."""
         plan = self.plan
-        found = {name: all(self._holds(name, tier) for tier in draw.values()) for name in self._claims}
+        pairs = len(next(iter(draw.values())).baseline_ttft)
+        found = {name: all(self._holds(name, tier) for tier in draw.values()) for name in self._claims(pairs)}
         state = self._state(tuple(found.items()))
         verdicts: dict[str, Verdict] = {"validity": state.validity}
         for tier in plan.g3.ttft_p50_drop_min.tiers:
@@ -77,7 +76,9 @@ class Rules:
         if claim == "placebo":
             return not Effect(((t.recompute_rate, t.placebo_rate),), drop=False).exceeds(plan.validity.placebo_gain_max)
         if claim == "replay":
-            return not replayed(t.candidate_ttft[0], t.candidate_ttft[1:]).exceeds(plan.validity.replay_gain_max)
+            first = plan.decision.pairs
+            groups = (t.candidate_ttft[:first], t.candidate_ttft[first:])  # only the same prompts can be replayed
+            return not any(replayed(g[0], g[1:]).exceeds(plan.validity.replay_gain_max) for g in groups if len(g) > 1)
         limit = plan.g3.agreement_max
         if claim == "baselines_agree":
             return agree(t.baseline_ttft, limit) and agree(t.baseline_rate, limit)
