@@ -221,7 +221,9 @@ def _decimal(text: str) -> Decimal | None:
     if len(text) > 60:
         return None
     value = Decimal(text)
-    return value if value.is_finite() and (not value or abs(value.adjusted()) < 40) else None
+    if value.is_zero():  # 0e999999 is a zero that takes a million digits to write
+        return Decimal(0)
+    return value if value.is_finite() and abs(value.adjusted()) < 40 else None
 
 
 def rows(value: Any, key: str = "") -> list[dict[str, Any]]:

@@ -108,7 +108,9 @@ def _number(text: str) -> Decimal | str:
         value = Decimal(text)
     except InvalidOperation:  # an exponent of twenty digits
         return text
-    return value if not value or abs(value.adjusted()) < _MOST_DIGITS else text
+    if value.is_zero():  # 0e999999 is a zero that takes a million digits to write
+        return Decimal(0)
+    return value if abs(value.adjusted()) < _MOST_DIGITS else text
 
 
 def _skip(text: str, at: int) -> int:
