@@ -59,6 +59,7 @@ def extend(s: Session, *, attempt_id: str, said: str = "", actor: Actor) -> Atte
     attempt.extension = {**told, **kept, "position": position, "judged": None}
     attempt.verdict = attempt.because = attempt.problem = attempt.finished_at = None
     attempt.may_extend_by = 0
+    attempt.counted_at = attempt.counted_at or now()  # it counted by its verdict, which is open now
     attempt.cancel_requested_at, attempt.cancel_reason = None, ""  # of a cancel that came too late for the first verdict
     moves.move(s, attempt, Event.EXTEND, actor, f"by {told['pairs']} run pairs" + (f": {said}" if said else ""))
     attempt.step_index, attempt.next_due_at = position, database_now(s)

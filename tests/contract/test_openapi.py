@@ -29,6 +29,7 @@ PROMISED = {
     ("get", "/attempts/{attempt_id}/stream"),
     ("post", "/attempts/{attempt_id}/cancel"),
     ("post", "/attempts/{attempt_id}/retry"),
+    ("post", "/attempts/{attempt_id}/extend"),
     ("post", "/approvals"),
     ("get", "/reports/{report_id}.pdf"),
 }

@@ -33,7 +33,12 @@ def pages() -> dict[str, tuple[str, str, dict[str, Any]]]:
     }
     manual = d.step("unpacking", "manual", "Unpacking inspection", "开箱检验", "waiting", 0, params={"form": d.FORM})
     form = d.attempt(
-        gate="G1", title=d.TITLES["G1"], status="waiting", steps=[manual], may={"cancel": True, "retry": False, "form": True}, sealed_figures=False
+        gate="G1",
+        title=d.TITLES["G1"],
+        status="waiting",
+        steps=[manual],
+        may={"cancel": True, "retry": False, "extend": False, "form": True},
+        sealed_figures=False,
     )
     broken = d.attempt(
         status="error",
