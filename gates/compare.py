@@ -118,7 +118,7 @@ def _checks(plan: Plan, files: Sequence[Compared], found: Sequence[Trouble]) -> 
         checks += limits
         sla = (plan.g3.sla.ttft_p50 or {}).get(tier)
         if sla is not None:
-            checks.append(sla_of(tier, sla, ttft, names))
+            checks.append(sla_of(plan, tier, ttft, names))
     return [_with_note(check) for check in checks]
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from gates.bundle import Bundle
 from gates.canonical import sha256_of
-from gates.model import CheckResult, GateJudgement, GateSpec, Limit, StepKind, StepSpec, Verdict
+from gates.g2.declared import THROUGHPUT_CV, TTFT_CV
+from gates.g2.volume import volume_checks
+from gates.model import CheckResult, GateJudgement, GateSpec, Severity, StepKind, StepSpec, Verdict
 from gates.plan import Plan
 from gates.rules.claim import Findings
 from gates.rules.completeness import evidence_check, gather, wanted_files
@@ -55,11 +57,13 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     checks = [evidence_check("G2", gathered.problems, len(wanted_files(bundle, declared))), validity_check("G2", standing)]
     for tier in plan.workload.tiers:
         checks += [_repeatable(plan, gathered.findings, standing, tier, what) for what in ("ttft_p50", "throughput")]
-    passed = all(check.verdict is Verdict.PASS for check in checks)
+    volume = tuple(volume_checks(plan, bundle))
+    checks += [row for row in volume if isinstance(row, CheckResult)]
+    passed = all(check.verdict is Verdict.PASS for check in checks if check.severity is Severity.BLOCKING)
     return GateJudgement(
         checks=tuple(checks),
         claims=claims,
-        not_tested=not_tested(plan),
+        not_tested=(*not_tested(plan), *(row for row in volume if isinstance(row, dict))),
         figures=_figures(gathered.findings),
         risk=_RISK,
         facts={"baseline": frozen(gathered.findings)} if passed else {},
@@ -81,18 +85,9 @@ def _repeatable(plan: Plan, data: Findings, standing: Standing, tier: int, what:
     """Hold the coefficient of variation (sample standard deviation over mean) against its limit, exactly: variance against (limit x mean)^2."""
     limit = plan.g2.repeatability_cv_max
     name = Text("TTFT p50", "TTFT p50") if what == "ttft_p50" else Text("Output throughput", "输出吞吐")
-    blank = CheckResult(
-        id=f"g2.{what}_cv.c{tier}",
-        title=Text("{n} repeatable at c{t}", "c{t} {n}可重复").fill(n=name, t=tier),
-        verdict=Verdict.INCONCLUSIVE,
-        reason=Text("A run has no statistics at this tier.", "有轮次在该档位没有统计。"),
-        quantity=f"{what}_cv",
-        limit=Limit("<=", high=limit),
-        arm="baseline",
-        tier=tier,
-        source="g2.repeatability_cv_max",
-        evidence=tuple(run.pack.path("records.jsonl") for run in data.runs),
-    )
+    files = tuple(run.pack.path("records.jsonl") for run in data.runs)
+    missing = Text("A run has no statistics at this tier.", "有轮次在该档位没有统计。")
+    blank = replace((TTFT_CV if what == "ttft_p50" else THROUGHPUT_CV).blank(plan, tier=tier, evidence=files), reason=missing)
     refusal = standing.performance()
     if refusal:
         return refused(blank, refusal)

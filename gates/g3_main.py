@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gates.bundle import Bundle
+from gates.g3.cells import cell_checks
 from gates.g3.extension import FIRST_VERDICT, claimed, extension, way_on
 from gates.g3.figures import figures
 from gates.g3.limits import throughput_gain, ttft_drop
@@ -24,12 +25,6 @@ from gates.text import Text
 
 PROMPTS = "g3"  # the set that all arms but the placebo share
 PLACEBO_PROMPTS = "g3-placebo"  # never stored by anybody
-
-_OPTIONAL = {
-    "model_load_speedup": Text("Model load time", "模型加载时间"),
-    "checkpoint_speedup": Text("Checkpoint write", "检查点写入"),
-    "tier_read_bandwidth": Text("Raw read bandwidth of the tier", "外部层裸读带宽"),
-}
 
 
 def steps(plan: Plan) -> tuple[StepSpec, ...]:
@@ -62,10 +57,13 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         checks += [ttft_drop(plan, data, standing, tier), throughput_gain(plan, data, standing, tier), *guards(plan, data, standing, tier)]
     if plan.g3.optional.get("recompute_speedup") == "advisory" and "recompute" in plan.arms.once:
         checks += [recompute_speedup(data, standing, tier) for tier in plan.workload.tiers]
+    cells = cell_checks(data, bundle, standing)
+    checks += [row for row in cells if isinstance(row, CheckResult)]
+    untold = tuple(row for row in cells if isinstance(row, dict))
     return GateJudgement(
         checks=tuple(checks),
         claims=claims,
-        not_tested=(*not_tested(plan), *_not_measured(plan, data.pairs)),
+        not_tested=(*not_tested(plan), *untold, *_not_measured(plan, data.pairs)),
         figures=figures(plan, data, checks),
         risk=risk(plan.decision, looks=2 if found.pairs else 1),
         pairs=data.pairs,
@@ -82,12 +80,7 @@ def _cross_claims(plan: Plan, data: Findings, bundle: Bundle) -> tuple[ClaimResu
 
 
 def _not_measured(plan: Plan, pairs: int) -> tuple[dict[str, Any], ...]:
-    reason = Text("No cell of this attempt measures it; advisory.", "本次尝试没有相应测点；仅供参考的项目。")
-    out: list[dict[str, Any]] = [
-        {"check": name, "title": title.json(), "reason": reason.json()}
-        for name, title in _OPTIONAL.items()
-        if plan.g3.optional.get(name) == "advisory"
-    ]
+    out: list[dict[str, Any]] = []
     if plan.g3.sla.ttft_p50 is None:
         out.append(
             {"check": "sla_ttft_p50", "title": Text("SLA: TTFT p50", "SLA：TTFT p50").json(), "reason": Text("No SLA agreed.", "未约定 SLA。").json()}

@@ -8,7 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from gates.g3.deciding import AUDITS, Above, Decided, of_drop, of_gain
-from gates.model import MORE_PAIRS, Because, CheckResult, ClaimResult, ClaimStatus, Limit, Severity, Verdict
+from gates.g3.declared import THROUGHPUT_GAIN, TTFT_DROP
+from gates.model import MORE_PAIRS, Because, CheckResult, ClaimResult, ClaimStatus, Verdict
 from gates.plan import Plan
 from gates.rules.across import tier_pairs
 from gates.rules.claim import Findings
@@ -38,19 +39,7 @@ def ttft_drop(plan: Plan, data: Findings, standing: Standing, tier: int) -> Chec
 def ttft_drop_of(plan: Plan, tier: int, found: Pairs | CheckResult, evidence: tuple[str, ...]) -> CheckResult:
     """Return the check of the TTFT p50 drop (ns): blocking where the plan lists the tier. `found` may say instead why there is nothing to compare."""
     limit = plan.g3.ttft_p50_drop_min
-    blank = CheckResult(
-        id=f"g3.ttft_p50_drop.c{tier}",
-        title=Text("TTFT p50 drop at c{t}", "c{t} TTFT p50 降幅").fill(t=tier),
-        verdict=Verdict.INCONCLUSIVE,
-        reason=_no_stats(tier),
-        severity=Severity.BLOCKING if tier in limit.tiers else Severity.ADVISORY,
-        quantity="ttft_p50_drop",
-        limit=Limit(">=", low=limit.limit),
-        arm="candidate",
-        tier=tier,
-        source="g3.ttft_p50_drop_min",
-        evidence=evidence,
-    )
+    blank = replace(TTFT_DROP.blank(plan, tier=tier, evidence=evidence), reason=_no_stats(tier))
     if isinstance(found, CheckResult):
         return _carry(blank, found)
     effect = Effect(found, drop=True)
@@ -78,19 +67,7 @@ def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -
 def throughput_gain_of(plan: Plan, tier: int, found: Pairs | CheckResult, standing: Standing, evidence: tuple[str, ...]) -> CheckResult:
     """Return the check of the throughput gain (tokens/s) against the band; above it, the plan says what follows (DESIGN 4.7)."""
     band = plan.g3.throughput_gain_band
-    blank = CheckResult(
-        id=f"g3.throughput_gain.c{tier}",
-        title=Text("Throughput gain at c{t}", "c{t} 吞吐提升").fill(t=tier),
-        verdict=Verdict.INCONCLUSIVE,
-        reason=_no_stats(tier),
-        severity=Severity.BLOCKING if tier in band.tiers else Severity.ADVISORY,
-        quantity="throughput_gain",
-        limit=Limit("band", low=band.low, high=band.high),
-        arm="candidate",
-        tier=tier,
-        source="g3.throughput_gain_band",
-        evidence=evidence,
-    )
+    blank = replace(THROUGHPUT_GAIN.blank(plan, tier=tier, evidence=evidence), reason=_no_stats(tier))
     if isinstance(found, CheckResult):
         return _carry(blank, found)
     effect = Effect(found, drop=False)

@@ -6,7 +6,9 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
+from gates.g3.declared import ANSWERS_FOR, LOAD_ERRORS, RECOMPUTE, SLA, TPOT_P99, TTFT_P99
 from gates.g3.limits import Pairs
+from gates.g3.published import beside
 from gates.model import CheckResult, ClaimStatus, Limit, Severity, Verdict
 from gates.plan import Plan
 from gates.readers.prometheus import LOAD_FAILURES, growth
@@ -17,36 +19,22 @@ from gates.rules.decision import Effect
 from gates.rules.estimates import ms, percent, to_decimal
 from gates.rules.standing import Standing, refused
 from gates.text import Text
-from gates.units import Quantity
-
-# The candidate's claims that are the product's to answer for, once it is proven cold and stored (DESIGN 4.3).
-_ANSWERS_FOR = {
-    "failures": Text("The candidate answers every request", "产品应答全部请求"),
-    "external_hits": Text("The candidate recovers what was stored", "产品恢复已存的 KV"),
-    "output_identity": Text("The candidate's outputs are right", "产品输出正确"),
-}
 
 
 def product_checks(data: Findings, standing: Standing) -> list[CheckResult]:
     """Return the blocking checks of the candidate's own faults."""
     checks = []
-    for name, title in _ANSWERS_FOR.items():
+    for name, declared in ANSWERS_FOR.items():
         claim = standing.get(name, "candidate")
         if claim is None or claim.status is ClaimStatus.NOT_TESTED:
             continue
         verdict = {ClaimStatus.HOLDS: Verdict.PASS, ClaimStatus.BREACHED: Verdict.FAIL}.get(claim.status, Verdict.INCONCLUSIVE)
-        check = CheckResult(
-            id=f"g3.candidate_{name}",
-            title=title,
+        check = replace(
+            declared.blank(data.plan, tier=claim.tier, evidence=claim.evidence),
             verdict=verdict,
             reason=claim.reason,
-            quantity=name,
             value=claim.value,
             limit=claim.limit,
-            arm="candidate",
-            tier=claim.tier,
-            source=_SOURCES[name],
-            evidence=claim.evidence,
         )
         refusal = standing.blame()
         checks.append(refused(check, refusal) if refusal else check)
@@ -54,22 +42,11 @@ def product_checks(data: Findings, standing: Standing) -> list[CheckResult]:
     return checks
 
 
-_SOURCES = {"failures": "DESIGN 4.3", "external_hits": "validity.external_hits_min", "output_identity": "validity.divergence_excess_max"}
-
-
 def _load_errors(data: Findings, standing: Standing) -> CheckResult:
     """Return the check that the engine counted no failed KV load. An engine that has no such counter says so in its list of names."""
-    blank = CheckResult(
-        id="g3.candidate_kv_load_errors",
-        title=Text("No KV load failed", "没有 KV 加载失败"),
-        verdict=Verdict.INCONCLUSIVE,
-        reason=Text("The engine's counter of failed KV loads is missing.", "缺少引擎的 KV 加载失败计数。"),
-        quantity="kv_load_errors",
-        limit=Limit("<=", high=Decimal(0)),
-        arm="candidate",
-        source="DESIGN 4.3",
-        evidence=tuple(r.pack.path("counters.jsonl") for r in data.of("candidate")),
-    )
+    files = tuple(r.pack.path("counters.jsonl") for r in data.of("candidate"))
+    missing = Text("The engine's counter of failed KV loads is missing.", "缺少引擎的 KV 加载失败计数。")
+    blank = replace(LOAD_ERRORS.blank(data.plan, evidence=files), reason=missing)
     counts = [_failed_loads(run, tier) for run in data.of("candidate") for tier in run.tiers]
     if counts and all(c is None for c in counts) and all(_has_no_counter(run) for run in data.of("candidate")):
         reason = Text(
@@ -100,28 +77,16 @@ def _has_no_counter(run: Run) -> bool:
 
 def guards(plan: Plan, data: Findings, standing: Standing, tier: int) -> list[CheckResult]:
     """Return what must not get worse at one tier: TTFT p99 and TPOT p99 (geometric mean ratio of the run pairs), and the SLA where agreed."""
-    severity = Severity.BLOCKING if plan.g3.guards.blocking else Severity.ADVISORY
     out = []
-    for what, name, limit in (
-        ("ttft_p99", "TTFT p99", plan.g3.guards.ttft_p99_ratio_max),
-        ("tpot_p99", "TPOT p99", plan.g3.guards.tpot_p99_ratio_max),
+    for declared, what, name, limit in (
+        (TTFT_P99, "ttft_p99", "TTFT p99", plan.g3.guards.ttft_p99_ratio_max),
+        (TPOT_P99, "tpot_p99", "TPOT p99", plan.g3.guards.tpot_p99_ratio_max),
     ):
-        blank = CheckResult(
-            id=f"g3.{what}_ratio.c{tier}",
-            title=Text("Guard: {n} at c{t}", "护栏：c{t} {n}").fill(n=name, t=tier),
-            verdict=Verdict.INCONCLUSIVE,
-            reason=Text("c{t}: a run pair has no statistics.", "c{t}：有轮次对没有统计。").fill(t=tier),
-            severity=severity,
-            quantity=f"{what}_ratio",
-            limit=Limit("<=", high=limit),
-            arm="candidate",
-            tier=tier,
-            source=f"g3.guards.{what}_ratio_max",
-        )
+        reason = Text("c{t}: a run pair has no statistics.", "c{t}：有轮次对没有统计。").fill(t=tier)
+        blank = replace(declared.blank(plan, tier=tier), reason=reason)
         out.append(_guard(blank, data, standing, what, name, limit))
-    sla = (plan.g3.sla.ttft_p50 or {}).get(tier)
-    if sla is not None:
-        out.append(_sla(data, standing, tier, sla))
+    if tier in (plan.g3.sla.ttft_p50 or {}):
+        out.append(_sla(plan, data, standing, tier))
     return out
 
 
@@ -140,35 +105,24 @@ def _guard(blank: CheckResult, data: Findings, standing: Standing, what: str, na
     return replace(blank, verdict=Verdict.PASS if met else Verdict.FAIL, reason=reason, value=ratio, margin=limit - ratio)
 
 
-def _sla(data: Findings, standing: Standing, tier: int, sla: Quantity) -> CheckResult:
+def _sla(plan: Plan, data: Findings, standing: Standing, tier: int) -> CheckResult:
     """Hold the candidate's TTFT p50 in the runs of a gate's evidence against the agreed absolute limit."""
     blank = CheckResult("", Text("", ""), Verdict.INCONCLUSIVE, Text("c{t}: a run has no statistics.", "c{t}：有轮次没有统计。").fill(t=tier))
     refusal = standing.performance()
     found = tier_pairs(data, tier)
     if refusal:
-        return sla_of(tier, sla, refused(blank, refusal), ())
+        return sla_of(plan, tier, refused(blank, refusal), ())
     if found is None or any(b.failed for _, b in found):
-        return sla_of(tier, sla, blank, ())
-    return sla_of(tier, sla, tuple((a.ttft_p50, b.ttft_p50) for a, b in found), ())
+        return sla_of(plan, tier, blank, ())
+    return sla_of(plan, tier, tuple((a.ttft_p50, b.ttft_p50) for a, b in found), ())
 
 
-def sla_of(tier: int, sla: Quantity, found: Pairs | CheckResult, evidence: tuple[str, ...]) -> CheckResult:
+def sla_of(plan: Plan, tier: int, found: Pairs | CheckResult, evidence: tuple[str, ...]) -> CheckResult:
     """Hold the slowest candidate's TTFT p50 (ns) against the agreed absolute limit. `found` may say instead why there is nothing to hold."""
+    sla = (plan.g3.sla.ttft_p50 or {})[tier]
     limit_ns = Fraction(sla.ns)
     limit = ms(limit_ns)
-    blank = CheckResult(
-        id=f"g3.sla_ttft_p50.c{tier}",
-        title=Text("SLA: TTFT p50 at c{t}", "SLA：c{t} TTFT p50").fill(t=tier),
-        verdict=Verdict.INCONCLUSIVE,
-        reason=Text("", ""),
-        quantity="ttft_p50",
-        unit="ms",
-        limit=Limit("<=", high=limit),
-        arm="candidate",
-        tier=tier,
-        source="g3.sla.ttft_p50",
-        evidence=evidence,
-    )
+    blank = replace(SLA.blank(plan, tier=tier, evidence=evidence), limit=Limit("<=", high=limit))
     if isinstance(found, CheckResult):
         return replace(blank, verdict=found.verdict, reason=found.reason, remedy=found.remedy)
     worst = max(b for _, b in found)
@@ -180,17 +134,8 @@ def sla_of(tier: int, sla: Quantity, found: Pairs | CheckResult, evidence: tuple
 
 def recompute_speedup(data: Findings, standing: Standing, tier: int) -> CheckResult:
     """Return how much faster recovery is than recomputing, for information: no limit is agreed."""
-    blank = CheckResult(
-        id=f"g3.recompute_speedup.c{tier}",
-        title=Text("TTFT p50 against recompute at c{t}", "c{t} 相对重算的 TTFT p50").fill(t=tier),
-        verdict=Verdict.INCONCLUSIVE,
-        reason=Text("c{t}: the recompute run has no statistics.", "c{t}：重算轮次没有统计。").fill(t=tier),
-        severity=Severity.ADVISORY,
-        quantity="recompute_speedup",
-        arm="candidate",
-        tier=tier,
-        source="g3.optional.recompute_speedup",
-    )
+    missing = Text("c{t}: the recompute run has no statistics.", "c{t}：重算轮次没有统计。").fill(t=tier)
+    blank = replace(RECOMPUTE.blank(data.plan, tier=tier), reason=missing)
     refusal = standing.performance()
     if refusal:
         return refused(blank, refusal)
@@ -204,4 +149,5 @@ def recompute_speedup(data: Findings, standing: Standing, tier: int) -> CheckRes
         "c{t}: {a} ms recomputed, {b} ms recovered: {r} times as fast. For information, no limit is agreed.",
         "c{t}：重算 {a} ms，恢复 {b} ms：{r} 倍。仅供参考，未约定限值。",
     )
-    return replace(blank, verdict=Verdict.PASS, reason=reason.fill(t=tier, a=ms(slow.ttft_p50), b=ms(Fraction(fast)), r=ratio), value=ratio)
+    told = reason.fill(t=tier, a=ms(slow.ttft_p50), b=ms(Fraction(fast)), r=ratio)
+    return replace(blank, verdict=Verdict.PASS, reason=beside(data.plan, "recompute_speedup", told, tier), value=ratio)

@@ -1,0 +1,98 @@
+"""The vendor's other claims as cells of a run: model load, checkpoint write, raw read of the tier. For information; no limit is agreed.
+
+A run may bring `cells.jsonl` (docs/evidence-format.md): {seq, cell, started_ns, ended_ns, bytes, cold, boot_id}. Times are of the
+target's monotonic clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from gates.declared import Declared
+from gates.g3.declared import OPTIONAL
+from gates.g3.published import beside
+from gates.model import CheckResult, Verdict
+from gates.readers.strict import Reader, count
+from gates.rules.claim import Findings, Run
+from gates.rules.decision import Effect
+from gates.rules.estimates import NS, to_decimal
+from gates.rules.standing import Standing, refused
+from gates.text import Text
+
+if TYPE_CHECKING:
+    from gates.bundle import Bundle
+
+CELLS = {"model_load_speedup": "model_load", "checkpoint_speedup": "checkpoint", "tier_read_bandwidth": "tier_read"}
+FILE = "cells.jsonl"
+
+
+def cell_checks(data: Findings, bundle: Bundle, standing: Standing) -> tuple[CheckResult | dict[str, Any], ...]:
+    """Return one check for each optional claim that the plan asks to be told and a run measured, else its entry under not tested."""
+    plan = data.plan
+    asked = {claim: declared for claim, declared in OPTIONAL.items() if plan.g3.optional.get(claim) == "advisory"}
+    rows = {run.key: _rows(bundle, run) for run in data.runs}
+    return tuple(_check(claim, declared, data, rows, standing) for claim, declared in asked.items())
+
+
+def _rows(bundle: Bundle, run: Run) -> list[dict[str, Any]] | None:
+    """Return the cells of a run; empty where it measured none, None where they cannot be read."""
+    reader = Reader(bundle, run.pack.path("").rstrip("/"))
+    if not bundle.has(run.pack.path(FILE)):
+        return []
+    rows = reader.journal(FILE)
+    return None if reader.problems else rows
+
+
+def _check(
+    claim: str, declared: Declared, data: Findings, rows: dict[str, list[dict[str, Any]] | None], standing: Standing
+) -> CheckResult | dict[str, Any]:
+    cell = CELLS[claim]
+    files = tuple(run.pack.path(FILE) for run in data.runs if rows[run.key] is None or any(r.get("cell") == cell for r in rows[run.key] or []))
+    blank = declared.blank(data.plan, evidence=files)
+    if not files:
+        reason = Text("No cell of this attempt measures it; advisory.", "本次尝试没有相应测点；仅供参考的项目。")
+        return {"check": claim, "title": declared.title.json(), "reason": reason.json()}
+    refusal = standing.performance()
+    if refusal:
+        return refused(blank, refusal)
+    arms = {arm: [_cell(rows[run.key], cell) for run in data.of(arm)] for arm in ("baseline", "candidate")}
+    times: dict[str, list[tuple[Fraction, int]]] = {}
+    for arm, found in arms.items():
+        whole = [row for row in found if row is not None]
+        if not whole or len(whole) != len(found):
+            missing = Text(
+                "A run of {a} has no such cell, or not a cold one with its times and bytes.", "{a} 有轮次缺少该测点，或不是带时间与字节数的冷态测点。"
+            )
+            return replace(blank, reason=missing.fill(a=arm))
+        times[arm] = whole
+    if len({size for found in times.values() for _, size in found}) != 1:
+        return replace(blank, reason=Text("The runs did not move the same number of bytes.", "各轮次的字节数不相等。"))
+    size = times["baseline"][0][1]
+    slow, fast = (_geometric([t for t, _ in times[arm]]) for arm in ("baseline", "candidate"))
+    ratio = to_decimal(slow / fast, 3)
+    if claim == "tier_read_bandwidth":
+        value = to_decimal(size * NS / fast, 0)
+        told = Text("{v} GB/s, {r} times the baseline's. For information, no limit is agreed.", "{v} GB/s，为基线的 {r} 倍。仅供参考，未约定限值。")
+        told = told.fill(v=to_decimal(Fraction(value) / 10**9, 3), r=ratio)
+    else:
+        value = ratio
+        told = Text(
+            "{a} s with the baseline, {b} s with the candidate: {r} times as fast. For information, no limit is agreed.",
+            "基线 {a} s，产品 {b} s：{r} 倍。仅供参考，未约定限值。",
+        ).fill(a=to_decimal(slow / NS, 3), b=to_decimal(fast / NS, 3), r=ratio)
+    return replace(blank, verdict=Verdict.PASS, reason=beside(data.plan, claim, told), value=value)
+
+
+def _cell(rows: list[dict[str, Any]] | None, cell: str) -> tuple[Fraction, int] | None:
+    """Return (nanoseconds, bytes) of the one cold cell of a kind, or None."""
+    found = [row for row in rows or [] if row.get("cell") == cell]
+    if len(found) != 1 or found[0].get("cold") is not True:
+        return None
+    begun, ended, size = count(found[0].get("started_ns")), count(found[0].get("ended_ns")), count(found[0].get("bytes"))
+    return None if begun is None or ended is None or not size or ended <= begun else (Fraction(ended - begun), size)
+
+
+def _geometric(values: list[Fraction]) -> Fraction:
+    return Fraction(Effect(tuple((Fraction(1), v) for v in values), drop=False).value() + 1)

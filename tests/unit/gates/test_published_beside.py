@@ -1,0 +1,125 @@
+"""The other published claims: told from cells, for information, and beside the published figure on an equal platform only; the KV volume of G2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gates.g3.published import published
+from gates.judge import judge
+from gates.plan import parse_plan
+from tests.bundles import Truth, g2_evidence, g3_evidence, small_plan
+from tests.bundles.evidence import Evidence, dumped, journal
+
+TINY = {
+    "workload": {"tiers": [2], "requests_per_run": {"min": 20, "per_concurrency": 1}, "identity_repeats": 2, "warmup_requests": 1},
+    "g3": {"ttft_p50_drop_min": {"tiers": [2]}, "throughput_gain_band": {"tiers": [2]}},
+    "g4": {"tier": 2},
+}
+SAME = {"accelerator": "MI308X", "count": 8, "framework": "vllm 0.20.1", "model": "qwen3-coder-480b-fp8"}
+FIXTURES = Path(__file__).parents[1] / "readers/fixtures"
+
+
+def with_cells(evidence: Evidence, *, seconds: dict[str, float], cold: bool = True) -> Evidence:
+    for run, arm in (("run-1", "baseline"), ("run-2", "candidate"), ("run-3", "candidate"), ("run-4", "baseline")):
+        ns = int(seconds[arm] * 10**9)
+        rows = [
+            {"cell": cell, "started_ns": 10**9, "ended_ns": 10**9 + ns, "bytes": 5_230_000_000, "cold": cold, "boot_id": "b"}
+            for cell in ("model_load", "checkpoint", "tier_read")
+        ]
+        evidence.files[evidence.path(run, "cells.jsonl")] = journal(rows)
+        evidence.repack(run)
+    return evidence
+
+
+def checks(evidence: Evidence) -> dict[str, dict]:
+    document = judge(evidence.bundle())
+    return {c["id"]: c for c in document["checks"]} | {"verdict": document["verdict"], "not_tested": document["not_tested"]}
+
+
+def test_cells_are_told_for_information_and_decide_nothing():
+    found = checks(with_cells(g3_evidence(Truth(), small_plan(TINY)), seconds={"baseline": 6.17, "candidate": 1.0}))
+    load, read = found["g3.model_load_speedup"], found["g3.tier_read_bandwidth"]
+    assert (load["value"], load["severity"], load["verdict"]) == ("6.170", "advisory", "pass")
+    assert (read["value"], read["unit"]) == ("5230000000", "B/s")
+    assert found["verdict"] == checks(g3_evidence(Truth(), small_plan(TINY)))["verdict"]
+
+
+def test_without_a_cell_the_claim_stands_under_not_tested_and_a_warm_one_is_inconclusive():
+    names = {n.get("check") for n in checks(g3_evidence(Truth(), small_plan(TINY)))["not_tested"]}
+    assert {"model_load_speedup", "checkpoint_speedup", "tier_read_bandwidth"} <= names
+    warm = checks(with_cells(g3_evidence(Truth(), small_plan(TINY)), seconds={"baseline": 6.17, "candidate": 1.0}, cold=False))
+    assert warm["g3.model_load_speedup"]["verdict"] == "inconclusive"
+
+
+def test_a_published_figure_stands_beside_the_measured_one_on_an_equal_platform_only():
+    plan = small_plan({**TINY, "platform": SAME})
+    shown = checks(with_cells(g3_evidence(Truth(), plan), seconds={"baseline": 2.0, "candidate": 1.0}))
+    assert "Published for this platform: 5.23 GB/s (R1)." in shown["g3.tier_read_bandwidth"]["reason"]["en"]
+    assert "同平台公开值" in shown["g3.tier_read_bandwidth"]["reason"]["zh-CN"]
+    assert "Published" not in shown["g3.model_load_speedup"]["reason"]["en"]  # published for another accelerator
+
+
+@pytest.mark.parametrize(
+    ("platform", "rig"),
+    [
+        ({**SAME, "accelerator": "MI300X"}, {}),
+        ({**SAME, "count": 4}, {}),
+        ({**SAME, "framework": "sglang"}, {}),
+        ({**SAME, "model": None}, {}),
+        ({**SAME, "accelerator": None}, {}),
+        (SAME, {"rig": {"simulated": True}}),
+    ],
+)
+def test_another_platform_or_a_simulated_one_has_no_published_figure(platform, rig):
+    assert published(parse_plan({"platform": platform, **rig}), "tier_read_bandwidth") is None
+
+
+def test_the_figure_against_recompute_holds_for_its_model_and_its_concurrency_only():
+    assert published(parse_plan({"platform": SAME}), "recompute_speedup", 16) == ("12.62x", "R2")
+    assert published(parse_plan({"platform": SAME}), "recompute_speedup", 8) is None
+    assert published(parse_plan({"platform": {**SAME, "model": "another"}}), "recompute_speedup", 16) is None
+
+
+def with_volume(edit: dict[str, str] | None = None) -> Evidence:
+    evidence = g2_evidence(plan=small_plan({**TINY, "evidence": {"required": ["volume"]}}))
+    rows = []
+    for tool, name in (("mdadm", "good-detail.txt"), ("xfs-info", "good-raid0-of-4.txt"), ("findmnt", "good-nested.json")):
+        text = (FIXTURES / tool / name).read_text()
+        if tool == "findmnt":
+            inner = json.loads(text)["filesystems"][0]["children"]
+            text = json.dumps({"filesystems": inner})
+        for old, new in (edit or {}).items():
+            text = text.replace(old, new)
+        evidence.files[evidence.path("deploy", f"{tool}.out")] = text.encode()
+        rows.append(
+            {"name": tool, "tool": tool, "argv": [tool], "exit_code": 0, "timed_out": False, "stdout": f"{tool}.out", "stderr": f"{tool}.err"}
+        )
+    evidence.files[evidence.path("deploy", "commands.json")] = dumped(rows)
+    return evidence
+
+
+@pytest.mark.parametrize(
+    ("edit", "name", "verdict"),
+    [
+        ({}, "g2.volume.raid", "pass"),
+        ({}, "g2.volume.stripe", "pass"),
+        ({}, "g2.volume.mount", "pass"),
+        ({"raid0": "raid5"}, "g2.volume.raid", "fail"),
+        ({"       3     259        3        3      active sync   /dev/nvme3n1\n": ""}, "g2.volume.raid", "fail"),
+        ({"swidth=512": "swidth=256"}, "g2.volume.stripe", "fail"),
+        ({"512K": "1M"}, "g2.volume.stripe", "fail"),
+        ({"rw,noatime": "ro,noatime"}, "g2.volume.mount", "fail"),
+        ({"Raid Level": "Level"}, "g2.volume.raid", "inconclusive"),
+    ],
+)
+def test_the_volume_is_judged_by_its_geometry_and_members(edit, name, verdict):
+    assert checks(with_volume(edit))[name]["verdict"] == verdict
+
+
+def test_a_volume_that_the_plan_does_not_require_is_not_tested_by_agreement():
+    found = checks(g2_evidence(plan=small_plan(TINY)))
+    assert {"g2.volume.raid", "g2.volume.stripe", "g2.volume.mount"} <= {n.get("check") for n in found["not_tested"]}
+    assert found["verdict"] == "pass"
