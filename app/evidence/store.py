@@ -1,7 +1,7 @@
 """The content-addressed store: bytes lie under the SHA-256 of what they are, so a name can never hold something else.
 
 A file is written beside, flushed to the disk, read back and hashed again, and only then takes its name; a full disk, a crash or a
-bad sector leaves nothing half-written under a name. Nothing is ever overwritten or removed.
+bad sector leaves nothing half-written under a name. Nothing is ever overwritten; only retention removes what nothing refers to.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -96,6 +97,27 @@ def copy_to(sha256: str, target: Path) -> None:
         raise _altered(sha256)
 
 
+def discard(sha256: str, *, before: float) -> bool:
+    """Remove stored bytes that nobody has stored again since `before` (seconds since the epoch). Returns whether they are gone.
+
+    Whoever stores the same bytes at this very moment keeps them: it touches the file first, and what was touched is put back.
+    """
+    final = path_of(sha256)
+    held = settings().evidence_dir / "incoming" / f"discard-{sha256}"
+    try:
+        if final.stat().st_mtime >= before:
+            return False
+        held.parent.mkdir(mode=0o700, exist_ok=True)
+        final.rename(held)
+    except FileNotFoundError:
+        return False
+    if held.stat().st_mtime >= before:
+        held.rename(final)
+        return False
+    held.unlink()
+    return True
+
+
 def _put(chunks: Iterable[bytes]) -> Stored:
     """Write beside, flush, read back, rename, flush the folder."""
     root = settings().evidence_dir
@@ -114,6 +136,8 @@ def _put(chunks: Iterable[bytes]) -> Stored:
             )
         final = path_of(stored.sha256)
         final.parent.mkdir(exist_ok=True, mode=0o700)
+        with suppress(FileNotFoundError):
+            os.utime(final)  # "wanted just now": see discard
         if not _holds(final, stored):
             temporary.replace(final)
             _flush_folder(final.parent)

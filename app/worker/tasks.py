@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.engine import nodes
 from app.engine.advance import advance as advance_attempt
 from app.engine.tick import tick as tick_once
+from app.ops import janitor
 from app.worker.app import app
 
 
@@ -28,5 +29,6 @@ def canary() -> None:
 
 @app.task(name="heartbeat")  # type: ignore[untyped-decorator]
 def heartbeat(node: str) -> None:
-    """Show that this node's own queue is worked on."""
+    """Show that this node's own queue is worked on, and clear its run directories now and then."""
     nodes.beat(node)
+    janitor.sweep_when_due()
