@@ -20,7 +20,7 @@ from app.kit.i18n import N_
 from app.settings import ROOT, settings
 from app.web import health
 from app.web.asgi import BodyLimit, Shell
-from app.web.pages import account, approvals, attempts, board, door, downloads, register
+from app.web.pages import account, approvals, attempts, board, door, downloads, register, revise
 from app.web.render import problem_page
 from app.web.security import SignInNeeded, sign_in_url
 
@@ -54,7 +54,17 @@ def create_app() -> ASGIApp:
     web = FastAPI(title="Quadgate", openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
     web.mount("/api/v1", create_api())
     web.mount("/static", StaticFiles(directory=ROOT / "app" / "web" / "static"), name="static")
-    for router in (health.router, door.router, board.router, downloads.router, attempts.router, approvals.router, register.router, account.router):
+    for router in (
+        health.router,
+        door.router,
+        board.router,
+        downloads.router,
+        attempts.router,
+        approvals.router,
+        register.router,
+        revise.router,
+        account.router,
+    ):
         web.include_router(router)
     _handle_errors(web)
     return Shell(BodyLimit(web))  # outside of everything, so that even the answer to a crash carries the headers

@@ -62,7 +62,6 @@ class Ctx:
     def variables(self, *, job: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the variables of a playbook, as docs/architecture.md lists them; `staging` is added by the run directory."""
         attempt, engagement = self.attempt, self.engagement
-        site = {key: value for key, value in engagement.targets.items() if key != "hosts"}
         known: dict[str, Any] = {
             "attempt": {
                 "id": attempt.id,
@@ -74,13 +73,19 @@ class Ctx:
                 "rehearsal": attempt.rehearsal,
             },
             "plan": self.plan,
-            "site": {**site, "order": engagement.order, "packing_list": engagement.packing_list},
+            "site": site_of(engagement),
             "probe": str(probe_archive()),
             "job": job or {},
         }
         if self.step is not None:
             known["step"] = {"key": self.step.key, **(self.step.spec.get("params") or {})}
         return known
+
+
+def site_of(engagement: Engagement) -> dict[str, Any]:
+    """Return the variable `site`: every key of the section `targets` but the hosts, with order and packing list."""
+    handed_on = {key: value for key, value in engagement.targets.items() if key != "hosts"}
+    return {**handed_on, "order": engagement.order, "packing_list": engagement.packing_list}
 
 
 def load(attempt_id: str, *, owner: str, node: str) -> Ctx:

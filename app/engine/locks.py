@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Attempt
-from app.engine.models import HostLock
+from app.engine.models import HostLock, TargetRemoval
 from app.kit.db import write_session
 from gates.transitions import RunStatus
 
@@ -36,6 +36,19 @@ def take(attempt_id: str, targets: Sequence[str]) -> int | str:
         return fence
 
 
+def seize(s: Session, order_id: str, targets: Sequence[str]) -> int | str:
+    """Take the locks of all targets for an order that is no attempt. Returns its fence, or the attempt or order that holds one of them."""
+    rows = {row.target: row for row in s.scalars(select(HostLock).where(HostLock.target.in_(targets)))}
+    if holder := next((str(row.attempt_id) for row in rows.values() if row.attempt_id and _living(s, str(row.attempt_id))), None):
+        return holder
+    fence = max([0, *(row.fence for row in rows.values())]) + 1
+    for target in targets:
+        row = rows.get(target) or HostLock(target=target)
+        row.attempt_id, row.fence = order_id, fence
+        s.add(row)
+    return fence
+
+
 def raise_fence(s: Session, attempt_id: str) -> None:
     """Give an attempt that changed its node a higher fence on all that it holds."""
     attempt = s.get_one(Attempt, attempt_id)
@@ -51,5 +64,9 @@ def release(s: Session, attempt_id: str) -> None:
 
 
 def _living(s: Session, attempt_id: str) -> bool:
+    """Tell whether an attempt, or an order to remove, is still going on."""
     status = s.scalar(select(Attempt.status).where(Attempt.id == attempt_id))
-    return status is not None and not RunStatus(status).ended
+    if status is not None:
+        return not RunStatus(status).ended
+    order = s.get(TargetRemoval, attempt_id)
+    return order is not None and order.finished_at is None

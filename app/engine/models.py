@@ -24,7 +24,7 @@ class HostLock(Base):
 
     __tablename__ = "host_lock"
     target: Mapped[str] = mapped_column(String(160), primary_key=True)  # <engagement code>/<host>
-    attempt_id: Mapped[str | None] = mapped_column(String(36))
+    attempt_id: Mapped[str | None] = mapped_column(String(36))  # an attempt, or a TargetRemoval
     fence: Mapped[int] = mapped_column(default=0)
 
 

@@ -15,9 +15,10 @@ from app.audit.chain import record
 from app.engagements import facts as engagement_facts
 from app.engagements.access import find
 from app.engagements.file import pointer
+from app.engagements.models import Engagement
 from app.kit.clock import now
 from app.kit.db import new_id
-from app.kit.errors import BadInput, FieldProblem, NotFound, Refused
+from app.kit.errors import BadInput, Conflict, FieldProblem, NotFound, Refused
 from app.kit.i18n import N_
 from app.plans import repository
 from app.plans.models import PlanRevision
@@ -32,31 +33,47 @@ def first_revision(s: Session, *, engagement_id: str, plan: Plan, actor: Actor) 
     return _keep(s, engagement_id, plan, plan.header.revision, actor)
 
 
-def add_revision(s: Session, *, engagement_id: str, differences: Mapping[str, Any], actor: Actor) -> PlanRevision:
+def add_revision(s: Session, *, engagement_id: str, differences: Mapping[str, Any], actor: Actor, base: str = "") -> PlanRevision:
     """Change the plan: differences from the present revision become a new one, to be approved anew by both parties.
 
-    Raises BadInput that names each field; Refused while an attempt goes on or when the engagement has ended.
+    `base` is the hash of the revision that the change was made from, when the caller looked at one. Raises BadInput that names each
+    field; Refused while an attempt goes on or when the engagement has ended; Conflict when there is a newer revision than `base`.
     """
     require(actor, Permission.REVISE_PLAN)
     engagement = find(s, engagement_id, actor, lock=True)
+    check_revisable(s, engagement)
+    before = current(s, engagement_id)
+    if base and base != before.hash:
+        raise Conflict(
+            "changed_since", N_("The plan was revised since you looked: revision {number} is the newest. Look again."), number=before.revision
+        )
+    number = before.revision + 1
+    plan = changed_plan(before, differences)
+    plan = dataclasses.replace(plan, header=dataclasses.replace(plan.header, revision=number))
+    kept = _keep(s, engagement_id, plan, number, actor)
+    engagement_facts.settle(s, engagement, actor)
+    return kept
+
+
+def check_revisable(s: Session, engagement: Engagement) -> None:
+    """Raise Refused while an attempt goes on or when the engagement has ended."""
     facts = engagement_facts.gather(s, engagement)
     state, why = engagement_state(facts)
     if state not in (State.DRAFT, State.ACTIVE):
         raise Refused(str(state), why)
     if facts.active():
         raise Refused("attempt_active", N_("The plan cannot change while an attempt is going on. Wait for its end, or cancel it."))
-    before = current(s, engagement_id)
-    number = before.revision + 1
+
+
+def changed_plan(before: PlanRevision, differences: Mapping[str, Any]) -> Plan:
+    """Return the plan that differences make of a revision. Raises BadInput that names each field, Refused when nothing differs."""
     try:
         plan = load_plan(_merge(json.loads(before.canonical), differences))
     except InvalidPlan as error:
-        raise BadInput("bad_plan", N_("The plan cannot be used; {count} problems."), _problems(error), count=len(error.problems)) from None
+        raise BadInput("bad_plan", N_("The plan cannot be used; {count} problems."), pointer_problems(error), count=len(error.problems)) from None
     if dataclasses.replace(plan, header=plan_of(before).header) == plan_of(before):
         raise Refused("plan_unchanged", N_("The plan says this already; nothing was changed."))
-    plan = dataclasses.replace(plan, header=dataclasses.replace(plan.header, revision=number))
-    kept = _keep(s, engagement_id, plan, number, actor)
-    engagement_facts.settle(s, engagement, actor)
-    return kept
+    return plan
 
 
 def current(s: Session, engagement_id: str) -> PlanRevision:
@@ -91,7 +108,8 @@ def _keep(s: Session, engagement_id: str, plan: Plan, number: int, actor: Actor)
     return revision
 
 
-def _problems(error: InvalidPlan) -> list[FieldProblem]:
+def pointer_problems(error: InvalidPlan) -> list[FieldProblem]:
+    """Return the problems of a plan with JSON pointers."""
     return [FieldProblem(pointer(p.path), p.message) for p in error.problems]
 
 

@@ -155,3 +155,9 @@ def thresholds(plan: Data, locale: str) -> list[Data]:
         groups.append({"code": gate, "title": word("gate", gate, locale), "rows": [r for r in rows if not r["source"].startswith("validity.")]})
         validity = [r for r in rows if r["source"].startswith("validity.")] or validity
     return [*groups, {"code": "G3, G4", "title": translate(N_("Validity of the measurement"), locale), "rows": validity}]
+
+
+def plan_changes(changes: Iterable[Data], locale: str) -> list[Data]:
+    """Return the changed fields of a plan with their titles, where the reports have one."""
+    words = Words(language_tag(locale))
+    return [change | {"title": words.of("thresholds", change["path"], "")} for change in changes]

@@ -122,6 +122,7 @@ WORDS: dict[str, dict[str, str]] = {
     "severity_of": {"major": N_("major"), "minor": N_("minor")},
     "role": {"admin": N_("administrator"), "engineer": N_("engineer"), "approver": N_("approver"), "viewer": N_("viewer")},
     "token": {"valid": N_("valid"), "revoked": N_("revoked"), "expired": N_("expired")},
+    "removal": {"removed": N_("removed"), "left": N_("NOT removed"), "unknown": N_("not known")},
     "edition": {"zh-CN": N_("Chinese edition"), "en": N_("English edition")},
 }
 

@@ -63,6 +63,9 @@ def pages() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "stopped": (here, "li.wei", usual | {"overview": d.overview() | stopped()}),
         "plan": (f"{here}/plan", "wang.fang", usual),
         "register": (f"{here}/register", "li.wei", usual),
+        "revised": (f"{here}/plan", "li.wei", usual | {"changes": revised()}),
+        "revise": (f"{here}/plan/revise", "li.wei", usual),
+        "account": ("/account", "li.wei", usual),
         "new": ("/engagements/new", "li.wei", usual),
         "attempt": (there, "li.wei", usual),
         "error": (there, "li.wei", usual | {"attempt": broken}),
@@ -87,6 +90,18 @@ def pages() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "api": ("/api/v1/docs", "li.wei", usual),
         "sign-in": ("/sign-in", "", usual),
     }
+
+
+def revised() -> Any:
+    """Return what a revision changes that waits for the parties."""
+    from app.plans.revise import Preview
+
+    rows = [
+        {"path": "g3.agreement_max", "before": "0.05", "after": "0.03"},
+        {"path": "policy.attempts.G3", "before": "2", "after": "3"},
+        {"path": "workload.tiers", "before": "[8, 16, 32]", "after": "[8, 16]"},
+    ]
+    return Preview(1, True, "sha256:" + "1" * 64, "sha256:" + "1" * 64, rows)
 
 
 def judged() -> dict[str, Any]:

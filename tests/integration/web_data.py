@@ -353,6 +353,7 @@ def replace_use_cases(patch: Any, data: dict[str, Any]) -> None:
     for module, names in modules:
         for name, key in names.items():
             patch.setattr(module, name, returns(data[key]))
+    patch.setattr(board, "unsealed_changes", returns(data.get("changes")))
 
 
 def filled(text: str, value: Any) -> Any:
@@ -377,6 +378,12 @@ def filled(text: str, value: Any) -> Any:
         "phase",
         "code",
         "mount_path",
+        "what",
+        "owner",
+        "closing",
+        "closed_by",
+        "before",
+        "after",
     }
     if isinstance(value, dict):
         return {k: f"{v}{text}" if k in free and isinstance(v, str) else filled(text, v) for k, v in value.items()}

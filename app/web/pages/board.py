@@ -13,9 +13,11 @@ from app.accounts import usecases as accounts
 from app.approvals import usecases as approvals
 from app.attempts import usecases as attempts
 from app.engagements import usecases as engagements
+from app.engine import removal
 from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, NotFound, QuadgateError
 from app.kit.i18n import N_
+from app.plans.revise import unsealed_changes
 from app.web import files, views
 from app.web.render import page
 from app.web.security import Guest, checked_form, signed_in, text_of
@@ -93,6 +95,7 @@ def engagement_page(request: Request, who: Guest, engagement_id: str, error: Qua
     with read_session() as s:
         data = engagements.overview(s, engagement_id=engagement_id, actor=who.actor)
         pending = approvals.pending(s, actor=who.actor)
+        removed = removal.latest(s, engagement_id)
         absent = accounts.without_account(s, {person["login"] for people in data["people"].values() for person in people})
     return page(
         request,
@@ -101,6 +104,7 @@ def engagement_page(request: Request, who: Guest, engagement_id: str, error: Qua
         e=views.engagement_card(data),
         next=views.next_step(data, pending, who.locale),
         absent=absent,
+        removed=removed,
         marks=views.marks(data, simulated=data["simulated"]),
         inbox=sum(bool(p["mine"]) for p in pending),
         **refusal(error, who),
@@ -112,11 +116,14 @@ def plan(request: Request, engagement_id: str, who: Signed) -> Response:
     """Show the limits as sealed, the hash, the calendar."""
     with read_session() as s:
         data = engagements.overview(s, engagement_id=engagement_id, actor=who.actor)
+        waiting = unsealed_changes(s, engagement_id=engagement_id, actor=who.actor)
         inbox = waiting_for(s, who)
     return page(
         request,
         "plan.html",
         e=data,
+        seen=waiting,
+        rows=views.plan_changes(waiting.changes, who.locale) if waiting else [],
         plan=data["plan"]["data"],
         thresholds=views.thresholds(data["plan"]["data"], who.locale),
         marks=views.marks(data, simulated=data["simulated"]),
