@@ -14,7 +14,7 @@ from app.api.auth import Caller
 from app.api.idempotency import Answer, once
 from app.api.paging import Cursor, Limit, decode, encode, link_next
 from app.api.problems import Precondition
-from app.api.schemas import AttemptView, EngagementItem, EngagementPage, PlanBody, StartBody
+from app.api.schemas import AttemptView, EngagementItem, EngagementPage, PlanBody, PlanView, StartBody
 from app.api.strict import StrictRoute
 from app.attempts import usecases as attempts
 from app.engagements import usecases as engagements
@@ -22,6 +22,7 @@ from app.kit.db import read_session
 from app.kit.errors import BadInput, Conflict
 from app.kit.i18n import N_
 from app.plans import usecases as plans
+from app.plans.odds import odds
 
 router = APIRouter(prefix="/engagements", tags=["engagements"], route_class=StrictRoute)
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="The ETag of the engagement as it was read.")]
@@ -91,6 +92,15 @@ def read_engagement(request: Request, engagement_id: str, actor: Caller) -> Resp
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers={"ETag": tag})
     return JSONResponse(data, headers={"ETag": tag})
+
+
+@router.get("/{engagement_id}/plan", summary="Read the plan and its odds", response_model=PlanView)
+def read_plan(engagement_id: str, actor: Caller) -> Response:
+    """Read the newest revision of the plan, who approved it, and the chances of the main gate under it with what to know before sealing."""
+    with read_session() as s:
+        data = engagements.overview(s, engagement_id=engagement_id, actor=actor)
+        found = odds(s, engagement_id=engagement_id, actor=actor)
+    return JSONResponse({**data["plan"], "odds": found})
 
 
 @router.post("/{engagement_id}/plan", summary="Revise the plan", status_code=201, response_model=EngagementItem)

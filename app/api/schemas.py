@@ -117,6 +117,29 @@ class PlanBody(Taken):
     differences: dict[str, Any] = Field(examples=[{"g3": {"agreement_max": "0.03"}}])
 
 
+class PlanOdds(Given):
+    """The chances of the main gate under a plan, drawn and judged by its own rules; they decide nothing."""
+
+    rule: str
+    pairs: int
+    trials: int
+    verdicts: dict[Verdict, dict[str, str]] = Field(description="By verdict: chance, within (95 % half width), shown.")
+    summary: Words
+    warnings: list[Words]
+    assumptions: list[Words]
+
+
+class PlanView(Given):
+    """The newest revision of a plan."""
+
+    id: str
+    revision: int
+    hash: str
+    sealed_at: str | None
+    data: dict[str, Any]
+    odds: PlanOdds
+
+
 class StartBody(Taken):
     """How to start a gate."""
 

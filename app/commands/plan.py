@@ -43,7 +43,7 @@ def check(
     from gates.odds.document import at_sealing
 
     plan = read_or_refuse(file, language, as_json=as_json)
-    found = at_sealing(plan)
+    found = at_sealing(plan, targets=targets_in(read_yaml_of(file)))
     if as_json:
         typer.echo(json.dumps({"hash": plan.hash, "plan": plan.data, "odds": found}, ensure_ascii=False))
         return
@@ -79,6 +79,11 @@ def read_yaml_of(file: Path) -> Any:
         message = Text(f"{file} is not UTF-8 text.", f"{file} 不是 UTF-8 文本。")
         raise InvalidPlan((FieldProblem("", message),)) from None
     return load_yaml(text)
+
+
+def targets_in(data: Any) -> Any:
+    """Return the section `targets` of an engagement file; None for a plan."""
+    return data.get("targets") if isinstance(data, Mapping) and "engagement" in data else None
 
 
 def differences_in(data: Any) -> Any:

@@ -67,14 +67,18 @@ def odds(
 
     Every drawn attempt is judged by the gate's own rules. Exit 0, or 65 when the plan is not usable.
     """
-    from app.commands.plan import read_or_refuse, read_yaml_of
+    from app.commands.plan import read_or_refuse, read_yaml_of, targets_in
+    from gates.odds.cost import stated_kv
     from gates.odds.document import document
     from gates.odds.effects import Noise, expected_effects
     from gates.odds.planner import with_pairs
+    from gates.rules.decision import PAIRS_FOR_AN_INTERVAL
 
     plan = read_or_refuse(file, language, as_json=as_json)
     if rule not in ("", "simple", "interval", "guarded"):
         raise typer.BadParameter(f"{rule} is not one of simple, interval, guarded", param_hint="--rule")
+    if (rule or plan.decision.rule) != "simple" and (pairs or plan.decision.pairs) < PAIRS_FOR_AN_INTERVAL:
+        raise typer.BadParameter(f"the rule {rule or plan.decision.rule} needs at least {PAIRS_FOR_AN_INTERVAL} run pairs", param_hint="--pairs")
     if pairs or rule:
         plan = with_pairs(plan, pairs or plan.decision.pairs, rule=rule or None)
     run = ratio(noise, "--noise", "0", "0.5")
@@ -85,20 +89,12 @@ def odds(
         want=want or None,
         trials=trials,
         seed=seed,
-        kv_bytes_per_token=kv_bytes_per_token or known_kv(read_yaml_of(file)),
+        kv_bytes_per_token=kv_bytes_per_token or stated_kv(targets_in(read_yaml_of(file))),
     )
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False, sort_keys=True))
     else:
         show(found, language)
-
-
-def known_kv(data: Any) -> int | None:
-    """Return the KV bytes of a token that an engagement file states for its engine, or None."""
-    engine = (data.get("targets") or {}).get("engine") if isinstance(data, Mapping) else None
-    places = (engine, engine.get("declared"), engine.get("physics")) if isinstance(engine, Mapping) else ()
-    found = (place.get("kv_bytes_per_token") for place in places if isinstance(place, Mapping))
-    return next((n for n in found if isinstance(n, int) and not isinstance(n, bool) and n > 0), None)
 
 
 def show(found: Mapping[str, Any], language: str) -> None:
@@ -107,12 +103,12 @@ def show(found: Mapping[str, Any], language: str) -> None:
     for verdict in Verdict:
         row = found["verdicts"][verdict]
         within = _WITHIN.fill(w=f"{float(row['within']) * 100:.1f}", n=found["trials"]).in_language(language)
-        say(f"  {verdict:<13} {float(row['chance']) * 100:5.1f} %   ({within})")
+        say(f"  {verdict:<13} {row['shown']:>8}   ({within})")
     say(f"\n{_HEADS['expected'].in_language(language)}")
     for row in found["expected"]:
         say(f"  c{row['tier']:<4} TTFT p50 -{float(row['ttft_p50_drop']) * 100:.2f} %   tok/s {float(row['throughput_gain']) * 100:+.2f} %")
     warned = [w[language] for w in found["warnings"]] + [row["text"][language] for row in found["fitting_limits"]]
-    causes = [f"{row['title'][language]}: {float(row['share']) * 100:.1f} %" for row in found["causes"]]
+    causes = [f"{row['title'][language]}: {row['shown']}" for row in found["causes"]]
     price = found["cost"]
     spent = _COST.fill(
         n=price["requests"],

@@ -35,10 +35,16 @@ class Chances:
         return z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
 
     def json(self) -> dict[str, Any]:
-        """Return the chances as data: shares with four decimals."""
-        shares = {str(v): {"chance": f"{self.of(v):.4f}", "within": f"{self.half_width(v):.4f}"} for v in Verdict}
-        causes = [{"what": what, "share": f"{n / self.trials:.4f}"} for what, n in sorted(self.causes.items(), key=lambda kv: (-kv[1], kv[0]))]
+        """Return the chances as data: shares with four decimals, and as people read them."""
+        shares = {str(v): {"chance": f"{self.of(v):.4f}", "within": f"{self.half_width(v):.4f}", "shown": shown(self.of(v))} for v in Verdict}
+        ordered = sorted(self.causes.items(), key=lambda kv: (-kv[1], kv[0]))
+        causes = [{"what": what, "share": f"{n / self.trials:.4f}", "shown": shown(n / self.trials)} for what, n in ordered]
         return {"trials": self.trials, "verdicts": shares, "causes": causes, "extended": f"{self.extended / self.trials:.4f}"}
+
+
+def shown(share: float) -> str:
+    """Return a share as people read it: percent with one decimal, which is about what the trials tell."""
+    return f"{share * 100:.1f} %"
 
 
 def chances(plan: Plan, effects: Effects, noise: Noise, *, trials: int = TRIALS, seed: int | None = None, requests: int = 1) -> Chances:

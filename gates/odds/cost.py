@@ -15,7 +15,7 @@ from gates.text import Text
 KV_BYTES_PER_TOKEN = 2 * 62 * 8 * 128 * 2
 BETWEEN_RUNS_S = 900  # engine restart, model load and cooling before each run
 
-_KV_ASKED = Text("{n} bytes of KV a token, as asked", "每词元 KV {n} 字节（按所给数值）")
+_KV_ASKED = Text("{n} bytes of KV a token, as stated", "每词元 KV {n} 字节（按所给数值）")
 _KV_KNOWN = Text(
     "{n} bytes of KV a token, as of the published model (62 layers, 8 KV heads of 128, 2 bytes)",
     "每词元 KV {n} 字节（公开模型：62 层、8 个 KV 头 × 128、2 字节）",
@@ -84,6 +84,14 @@ def cost(
         seconds=sum(runs) + media * prefixes * prefill + len(every) * BETWEEN_RUNS_S,
         assumptions=(kv, _MEASURED if _is_measured(plan, g2_baseline) else _PUBLISHED, rest),
     )
+
+
+def stated_kv(targets: Any) -> int | None:
+    """Return the KV bytes of a token that an engagement's section `targets` states for its engine, or None."""
+    engine = targets.get("engine") if isinstance(targets, Mapping) else None
+    places = (engine, engine.get("declared"), engine.get("physics")) if isinstance(engine, Mapping) else ()
+    found = (place.get("kv_bytes_per_token") for place in places if isinstance(place, Mapping))
+    return next((n for n in found if isinstance(n, int) and not isinstance(n, bool) and n > 0), None)
 
 
 def _is_measured(plan: Plan, frozen: Mapping[str, Any] | None) -> bool:

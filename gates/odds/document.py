@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from gates.model import Verdict
-from gates.odds.chances import TRIALS, Chances, chances
-from gates.odds.cost import Cost, cost
+from gates.odds.chances import TRIALS, Chances, chances, shown
+from gates.odds.cost import Cost, cost, stated_kv
 from gates.odds.effects import Effects, Noise, expected_effects
 from gates.odds.margins import warnings
 from gates.odds.planner import SEARCH_TRIALS, fitting_limits, json_of, needed, with_fitting_limits, with_pairs
@@ -105,9 +105,13 @@ def document(
     return out
 
 
-def at_sealing(plan: Plan, g2_baseline: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the odds that are shown before a plan is sealed: at the expected effects and the run-to-run variation that the plan states."""
-    return document(plan, expected_effects(plan), Noise(run=float(plan.expected.run_variation)), g2_baseline=g2_baseline)
+def at_sealing(plan: Plan, *, targets: Any = None, g2_baseline: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the odds that are shown before a plan is sealed: at the expected effects and the run-to-run variation that the plan states.
+
+    `targets` is the section of the engagement file, which may state the KV bytes of a token; `g2_baseline` the frozen baseline, if there is one.
+    """
+    noise = Noise(run=float(plan.expected.run_variation))
+    return document(plan, expected_effects(plan), noise, kv_bytes_per_token=stated_kv(targets), g2_baseline=g2_baseline)
 
 
 @dataclass(frozen=True)
@@ -123,14 +127,14 @@ def _needed(plan: Plan, effects: Effects, noise: Noise, search: Search, price_of
     need = needed(plan, effects, noise, search.want, seed=search.seed, trials=search.trials)
     then = price_of(with_pairs(plan, need.pairs), effects, requests=need.times)
     told = (_NEED if need.reached else _NO_NEED).fill(
-        w=_share(search.want),
+        w=shown(search.want),
         p=need.pairs,
         m=sum(plan.workload.requests(t) for t in plan.workload.tiers) * need.times,
         n=then.requests,
         gb=f"{then.stored_bytes / 1e12:.2f}",
         k=then.media,
         h=f"{then.seconds / 3600:.0f}",
-        c=_share(need.chances.of(Verdict.PASS)),
+        c=shown(need.chances.of(Verdict.PASS)),
         why=_worst(need.chances),
     )
     return {"wanted": f"{search.want:g}", **json_of(need), "cost": then.json(), "text": words.fill(told=told).json()}
@@ -138,7 +142,7 @@ def _needed(plan: Plan, effects: Effects, noise: Noise, search: Search, price_of
 
 def summary(found: Chances) -> Text:
     """Return the chances in one sentence, each known to about two points."""
-    parts = [(words, _share(found.of(verdict))) for verdict, words in VERDICTS.items()]
+    parts = [(words, shown(found.of(verdict))) for verdict, words in VERDICTS.items()]
     listed = Text(", ".join(f"{words.en} {share}" for words, share in parts), "，".join(f"{words.zh} {share}" for words, share in parts))
     return _SUMMARY.fill(all=listed)
 
@@ -146,7 +150,7 @@ def summary(found: Chances) -> Text:
 def assumptions(plan: Plan, effects: Effects, noise: Noise) -> tuple[Text, ...]:
     """Return what the chances stand on."""
     extended = (_EXTENDED.fill(n=plan.g3.extension_pairs),) if plan.g3.extension_pairs else ()
-    spoken = _NOISE.fill(r=_share(noise.run), q=_share(noise.request), a=f"{noise.autocorrelation:g}")
+    spoken = _NOISE.fill(r=shown(noise.run), q=shown(noise.request), a=f"{noise.autocorrelation:g}")
     return (_SOURCE.fill(d=effects.drop_source, g=effects.gain_source), spoken, *extended, _NOT_DRAWN)
 
 
@@ -161,13 +165,9 @@ def title_of(what: str) -> Text:
 
 
 def _worst(found: Chances) -> Text:
-    rows = [(title_of(row["what"]), _share(float(row["share"]))) for row in found.json()["causes"][:3]]
+    rows = [(title_of(row["what"]), shown(float(row["share"]))) for row in found.json()["causes"][:3]]
     return Text("; ".join(f"{t.en} ({s})" for t, s in rows) or "-", "；".join(f"{t.zh}（{s}）" for t, s in rows) or "-")
 
 
 def _fits(claim: str, field: str, limit: str, fits: str) -> Text:
     return _FITS.fill(field=field, c=TITLES[claim], l=limit, f=fits)
-
-
-def _share(value: float) -> str:
-    return f"{value * 100:.1f} %"

@@ -117,6 +117,16 @@ def test_a_change_of_the_plan_needs_the_version_that_was_read(cast: Cast) -> Non
     assert_problem(robot.post(path, json={"differences": {"g3": {"typo": 1}}}, If_Match="*"), 422, "bad_plan")
 
 
+def test_the_plan_view_holds_the_chances_that_are_shown_before_sealing(cast: Cast) -> None:
+    engagement = demo_engagement(cast)
+    robot = Robot(cast.li_wei.user_id)
+    view = robot.get(f"/engagements/{engagement}/plan").json()
+    assert view["hash"] == robot.get(f"/engagements/{engagement}").json()["plan"]["hash"] == view["odds"]["plan_hash"]
+    assert sum(float(row["chance"]) for row in view["odds"]["verdicts"].values()) == pytest.approx(1, abs=1e-3)
+    assert any("25.96 %" in warning["en"] and "25.96 %" in warning["zh-CN"] for warning in view["odds"]["warnings"])
+    assert "16 bytes of KV a token" in view["odds"]["cost"]["assumptions"][0]["en"]
+
+
 def test_a_token_can_never_approve_and_a_session_can(cast: Cast) -> None:
     demo_engagement(cast)
     robot = Robot(cast.wang_fang.user_id)

@@ -14,6 +14,7 @@ from app.engagements import usecases as engagements
 from app.kit.db import read_session, write_session
 from app.kit.errors import NotFound, QuadgateError
 from app.kit.i18n import N_
+from app.plans.odds import odds
 from app.web import flash, views
 from app.web.forms import Upload, uploads
 from app.web.pages.board import refusal
@@ -48,11 +49,13 @@ def decide_page(request: Request, who: Guest, kind: str, object_id: str, comment
             raise NotFound("nothing_to_decide", N_("Nothing of this kind waits for a decision any more, or it is not for you."))
         attempt = attempts.attempt_view(s, attempt_id=found["attempt_id"], actor=who.actor) if found["attempt_id"] else None
         data = engagements.overview(s, engagement_id=found["engagement_id"], actor=who.actor)
+        chances = odds(s, engagement_id=found["engagement_id"], actor=who.actor) if kind == "plan" else None
     return page(
         request,
         "decide.html",
         error.status if error else 200,
         p=found,
+        odds=chances,
         document=attempt["document"] if attempt else None,
         manifest_hash=attempt["manifest_hash"] if attempt else "",
         reports=views.editions(attempt["reports"], who.locale) if attempt else [],
