@@ -23,6 +23,3 @@ def seeds() -> dict[str, list[bytes]]:
         for path in sorted(FIXTURES.glob(f"*/{kind}")):
             found.setdefault(path.parent.name, []).append(path.read_bytes())
     return found
-
-
-SEEDS = seeds()

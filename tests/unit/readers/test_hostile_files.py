@@ -14,8 +14,9 @@ from gates.canonical import writable
 from gates.model import Reading
 from gates.readers import registry
 from gates.readers.registry import READERS, read
-from tests.unit.readers.seeds import SEEDS
+from tests.unit.readers.seeds import seeds
 
+SEEDS = seeds()
 DEEP = 200_000
 HOSTILE_VALUES = [
     *("null", "true", '"N/A"', '""', "NaN", "-Infinity", "1e999", "-1", "1e-999", "9" * 5000, "0." + "3" * 5000, "18446744073709551615"),

@@ -1,0 +1,110 @@
+"""`quadgate compare` and `quadgate reference check` at the command line: exit codes, JSON, and words in both languages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app import cli
+from app.commands.compare import spread
+from gates.compare import ResultFile
+from tests.contract.test_cli import run
+from tests.unit.gates.test_compare import BASE, GOOD, files
+from tests.unit.readers.seeds import FIXTURES
+
+ROLE = FIXTURES / "inferencex/bad-first_token_doubtful-role.json"
+
+
+def written(folder: Path, given: list[ResultFile]) -> list[str]:
+    for file in given:
+        (folder / file.name).write_bytes(file.data)
+    return [str(folder / file.name) for file in given]
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> list[str]:
+    return written(tmp_path, files(BASE, "baseline"))
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> list[str]:
+    return written(tmp_path, files(GOOD, "candidate"))
+
+
+def test_met_limits_are_2_and_the_json_says_what_is_unproven(base, good, monkeypatch, capsys) -> None:
+    assert run(monkeypatch, "compare", "--baseline", *base, "--candidate", *good, "--json") == 2
+    document = json.loads(capsys.readouterr().out)
+    assert (document["verdict"], document["because"]) == ("conditional", ["unproven"])
+    assert all(check["limit_met"] is True for check in document["checks"])
+    assert len(document["unproven"]) > 10
+
+
+def test_an_option_for_each_file_says_the_same_as_one_for_all(base, good, monkeypatch, capsys) -> None:
+    words = [w for option, group in (("--baseline", base), ("--candidate", good)) for file in group for w in (option, file)]
+    assert run(monkeypatch, "compare", *words, "--json") == 2
+    apart = capsys.readouterr().out
+    assert run(monkeypatch, "compare", "--json", "--baseline", *base, "--candidate", *good) == 2
+    assert capsys.readouterr().out == apart
+
+
+def test_a_missed_limit_is_1_and_a_missing_tier_3(base, good, monkeypatch, capsys) -> None:
+    assert run(monkeypatch, "compare", "--baseline", *good, "--candidate", *base) == 1
+    assert "MISSED" in capsys.readouterr().out
+    assert run(monkeypatch, "compare", "--baseline", *base, "--candidate", *good[:2]) == 3
+    assert "missing_tier" in capsys.readouterr().err
+
+
+def test_a_file_of_no_client_is_4_and_one_that_is_absent_too(base, tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "notes.txt").write_text("the TTFT was good")
+    for candidate in ("notes.txt", "absent.json"):
+        assert run(monkeypatch, "compare", "--baseline", *base, "--candidate", str(tmp_path / candidate), "--json") == 4
+        assert candidate in json.loads(capsys.readouterr().out)["error"]["zh-CN"]
+
+
+def test_a_plan_decides_which_tiers_are_wanted(base, good, tmp_path, monkeypatch, capsys) -> None:
+    plan = tmp_path / "plan.yaml"
+    tiers = "tiers: [8]"
+    plan.write_text(
+        f"workload: {{{tiers}}}\ng3: {{ttft_p50_drop_min: {{{tiers}}}, throughput_gain_band: {{{tiers}}}}}\ng4: {{tier: 8}}\n", encoding="utf-8"
+    )
+    assert run(monkeypatch, "compare", "--baseline", base[0], "--candidate", good[0], "--plan", str(plan)) == 2
+    plan.write_text("g3: {ttft_p50_drop_min: {limit: much}}\n", encoding="utf-8")
+    assert run(monkeypatch, "compare", "--baseline", base[0], "--candidate", good[0], "--plan", str(plan)) == cli.USAGE
+
+
+def test_a_tool_that_is_named_is_taken_and_a_wrong_name_is_a_usage_error(base, good, monkeypatch, capsys) -> None:
+    assert run(monkeypatch, "compare", "--baseline", *base, "--candidate", *good, "--tool", "vllm-bench") == 2
+    assert run(monkeypatch, "compare", "--baseline", *base, "--candidate", *good, "--tool", "fio") == cli.USAGE
+    assert "vllm-bench" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["--baseline", "a"], ["a", "b"], ["--baseline", "--candidate", "b"], ["--candidate", "b", "c"]], ids=" ".join)
+def test_an_arm_without_a_file_is_a_usage_error(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, "compare", *words) == cli.USAGE
+
+
+def test_the_words_are_chinese_where_they_are_asked_for(base, good, monkeypatch, capsys) -> None:
+    run(monkeypatch, "compare", "--baseline", *base, "--candidate", *good, "--lang", "zh-CN")
+    said = capsys.readouterr().out
+    assert "降幅" in said
+    assert "不能据此通过任何门禁" in said
+
+
+def test_files_belong_to_the_option_before_them() -> None:
+    assert spread(["--baseline", "a", "b", "--json", "--candidate", "c", "d", "--plan", "p"]) == [
+        *("--baseline", "a", "--baseline", "b", "--json", "--candidate", "c", "--candidate", "d", "--plan", "p")
+    ]
+
+
+def test_reading_a_result_whose_first_token_is_doubtful_is_3(monkeypatch, capsys) -> None:
+    assert run(monkeypatch, "read", "inferencex", str(ROLE), "--json") == 3
+    assert [p["code"] for p in json.loads(capsys.readouterr().out)["problems"]] == ["first_token_doubtful"]
+
+
+def test_the_reference_figures_are_checked_without_a_verdicts_code(monkeypatch, capsys) -> None:
+    assert run(monkeypatch, "reference", "check", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert all(figure["agrees"] for figure in document["figures"])
+    assert "gain_beyond_drop" in {finding["code"] for finding in document["findings"]}
