@@ -23,7 +23,25 @@ from app.kit.terminal import say
 USAGE, INTERNAL, REFUSED, INTERRUPTED, NO_READER = 64, 70, 65, 130, 141
 
 # Each names a module of app.commands; a module offers `register(app)` and is imported only when it is needed to build the command list.
-COMMANDS = ("demo", "judge", "compare", "read", "reference", "plan", "up", "serve", "worker", "runner", "health", "backup", "targets", "user", "db", "audit")
+COMMANDS = (
+    "demo",
+    "judge",
+    "compare",
+    "read",
+    "reference",
+    "plan",
+    "gate",
+    "up",
+    "serve",
+    "worker",
+    "runner",
+    "health",
+    "backup",
+    "targets",
+    "user",
+    "db",
+    "audit",
+)
 
 app = typer.Typer(
     name="quadgate",

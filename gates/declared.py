@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gates.plan import Plan
 
 DIRECTIONS = ("higher", "lower", "equal", "band", "set", "told")  # told: for information, no limit
+_SOME = Text("NAME", "名称")
 _OPEN = Text("Not judged.", "未判定。")
 
 NONE_BAD = Text("none may breach; anything unknown is inconclusive", "不得有任何违反；有未知则无法判定")
@@ -36,18 +37,20 @@ class Declared:
     severity: Severity | Callable[[Plan, int], Severity] = Severity.BLOCKING
     arm: str | None = None
     over_tiers: bool = False
+    shown_as: Text = _SOME  # what tables put for the placeholder {name}
     group: str = ""  # of the plan's evidence.required: judged as declared when it is named there, else as information or not at all
 
     def blank(self, plan: Plan, *, tier: int | None = None, host: str | None = None, evidence: tuple[str, ...] = (), **words: Any) -> CheckResult:
         """Return the check with no answer yet (inconclusive), for one tier, host or name."""
-        ident = self.id.format(tier=tier, **{k: v for k, v in words.items() if isinstance(v, str)})
+        texts = {"tier": tier, **{k: v.en if isinstance(v, Text) else v for k, v in words.items()}}
+        ident = self.id.format(**texts)
         return CheckResult(
             id=ident,
             title=self.title.fill(tier=tier, **words) if "{" in self.title.en else self.title,
             verdict=Verdict.INCONCLUSIVE,
             reason=_OPEN,
             severity=self.weight(plan, tier),
-            quantity=self.quantity,
+            quantity=self.quantity.format(**texts),
             unit=self.unit,
             limit=self.limit(plan),
             arm=self.arm,
@@ -69,7 +72,7 @@ class Declared:
 
     def left_out(self, plan: Plan) -> dict[str, Any]:
         """Return the entry of a check that the parties agreed not to test: its group is not required and its evidence was not brought."""
-        title = self.blank(plan, name="…", kind="…").title
+        title = self.blank(plan, name=self.shown_as, kind="KIND").title
         reason = Text("The plan does not require this evidence ({g}), and none was brought.", "计划未要求此项证据（{g}），且未提供。")
         return {"check": self.id, "title": title.json(), "reason": reason.fill(g=self.group).json()}
 

@@ -1,0 +1,72 @@
+"""`quadgate gate show G3`: a gate's checks and claims as a table, from the declarations that the judge itself uses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from app.commands.language import of_terminal
+from app.commands.plan import read_or_refuse
+from app.kit.terminal import say
+from gates.describe import claims_table, document, table
+from gates.plan import parse_plan
+from gates.registry import GATES
+
+WIDE, FEW, IN_A_FILE = 180, 5, 600  # columns of a terminal that carry the table; columns that always do; width without a terminal
+_LANGUAGES = {"zh": "zh-CN", "zh-CN": "zh-CN", "zh_CN": "zh-CN", "en": "en"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group `gate`."""
+    gate = typer.Typer(no_args_is_help=True, help="The four gates.")
+    gate.callback()(lambda: None)
+    gate.command("show")(show)
+    app.add_typer(gate, name="gate")
+
+
+def show(
+    gate: Annotated[str, typer.Argument(help=f"One of {', '.join(GATES)}.")],
+    plan: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, readable=True, help="YAML: differences from the default plan, or an engagement file.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    *,
+    lang: Annotated[str, typer.Option("--lang", "--language", default_factory=of_terminal, show_default="as LANG says", help="en or zh.")],
+) -> None:
+    """Show every check of a gate with its limit under a plan (the default plan when none is given), and its claims of validity."""
+    name, language = gate.upper(), _LANGUAGES.get(lang)
+    if name not in GATES:
+        raise typer.BadParameter(f"there is no gate {gate!r}; known: {', '.join(GATES)}")
+    if language is None:
+        raise typer.BadParameter(f"{lang} is not one of en, zh")
+    agreed = read_or_refuse(plan, language, as_json=as_json) if plan is not None else parse_plan()
+    if as_json:
+        typer.echo(json.dumps(document(name, agreed), ensure_ascii=False))
+        return
+    say(f"{name} {GATES[name].title.in_language(language)}  {agreed.hash}")
+    _print(*table(name, agreed, language))
+    heads, rows = claims_table(name, agreed, language)
+    if rows:
+        _print(heads, rows)
+
+
+def _print(heads: list[str], rows: list[list[str]]) -> None:
+    """Print a table where it fits, and in a file, with every column; on a narrow terminal one block a row."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    if console.is_terminal and console.width < WIDE and len(heads) > FEW:
+        for row in rows:
+            told = "; ".join(f"{head} {cell}" for head, cell in zip(heads[2:], row[2:], strict=True) if cell != "-")
+            console.print(f"{row[0]}  {row[1]}\n    {told}", soft_wrap=False)
+        return
+    shown = Table(box=None, pad_edge=False)
+    for head in heads:
+        shown.add_column(head, overflow="fold", no_wrap=not console.is_terminal)
+    for row in rows:
+        shown.add_row(*row)
+    wide = Console(highlight=False, markup=False, emoji=False, width=console.width if console.is_terminal else IN_A_FILE)
+    wide.print(shown)

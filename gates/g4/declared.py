@@ -1,0 +1,202 @@
+"""The checks of G4, declared. Sources: the plan's section g4, and the soak criteria of acceptance 4."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from gates.declared import EXACT, Declared, at_least, at_most
+from gates.model import Severity
+from gates.text import Text
+
+if TYPE_CHECKING:
+    from gates.plan import Plan
+
+_RECORDS = ("soak: records.jsonl",)
+_TELEMETRY = ("soak: telemetry.jsonl",)
+_SLOPE = Text("lower bound of the Theil-Sen slope after warm-up, over the plan's horizon", "预热后 Theil-Sen 斜率下界，按计划外推时长计")
+_SHIFT = Text("the worst level shift that a rank-sum test tells from noise", "秩和检验可与噪声区分的最大水平突变")
+_LINE = Text("Theil-Sen line through the windows, from end to end", "各窗口 Theil-Sen 拟合直线的全程变化")
+_SNIA = Text("SNIA SSS PTS: spread and fitted slope of windows in a row", "SNIA SSS PTS：连续窗口的极差与拟合斜率")
+_BURN = Text("share of the failures that the whole soak may have", "占全程允许失败数的比例")
+
+
+def _budget(plan: Plan, _: int) -> Severity:
+    return Severity.BLOCKING if plan.g4.error_budget.blocking else Severity.ADVISORY
+
+
+def _two(ident: str, title: Text, **words: object) -> tuple[Declared, ...]:
+    """Return one declaration for TTFT p50 and one for throughput."""
+    named = {"ttft_p50": Text("TTFT p50", "TTFT p50"), "throughput": Text("throughput", "吞吐")}
+    return tuple(
+        Declared(f"g4.{ident}_{key}", title.fill(n=shown), "lower", _RECORDS, quantity=f"{ident}_{key}", arm="candidate", **words)  # type: ignore[arg-type]
+        for key, shown in named.items()
+    )
+
+
+CHECKS = (
+    Declared(
+        "g4.duration",
+        Text("Soak duration", "稳定性运行时长"),
+        "higher",
+        ("soak: records.jsonl", "soak: phases.jsonl"),
+        "g4.duration",
+        "duration",
+        "h",
+        rule=Text("under load, on the monotonic clock, in one boot or as the clock's rule allows", "单调时钟上的加载时长，同一次开机或按计时规则"),
+        limit=at_least(lambda p: p.g4.duration.base / 3600),
+        arm="candidate",
+    ),
+    Declared(
+        "g4.clock_restarts",
+        Text("Soak clock", "稳定性计时"),
+        "lower",
+        ("inputs.json", *_RECORDS),
+        "g4.clock",
+        "clock_restarts",
+        rule=Text("restarts only for causes that both parties approved", "仅双方确认的原因可重新计时"),
+        limit=at_most(lambda p: Decimal(p.g4.clock.restarts_max)),
+        arm="candidate",
+    ),
+    Declared(
+        "g4.engine_restarts",
+        Text("Engine restarts", "引擎重启"),
+        "lower",
+        (*_TELEMETRY, "soak: events.jsonl"),
+        "g4.engine_restarts_max",
+        "engine_restarts",
+        rule=Text("process identity in every sample, and the probe's events", "每个样本中的进程标识，以及探针事件"),
+        limit=at_most(lambda p: Decimal(p.g4.engine_restarts_max)),
+        arm="candidate",
+    ),
+    Declared(
+        "g4.error_rate",
+        Text("Error rate", "错误率"),
+        "lower",
+        _RECORDS,
+        "g4.error_rate_max",
+        "error_rate",
+        rule=EXACT,
+        limit=at_most(lambda p: p.g4.error_rate_max),
+        arm="candidate",
+    ),
+    Declared(
+        "g4.error_budget_short",
+        Text("Error budget, {name} window", "错误预算，{name} 窗口"),
+        "lower",
+        _RECORDS,
+        "g4.error_budget.share_max",
+        "error_budget_short",
+        rule=_BURN,
+        limit=at_most(lambda p: p.g4.error_budget.share_max),
+        shown_as=Text("short", "短"),
+        severity=_budget,
+        arm="candidate",
+    ),
+    Declared(
+        "g4.error_budget_long",
+        Text("Error budget, {name} window", "错误预算，{name} 窗口"),
+        "lower",
+        _RECORDS,
+        "g4.error_budget.long_share_max",
+        "error_budget_long",
+        rule=_BURN,
+        limit=at_most(lambda p: p.g4.error_budget.long_share_max),
+        shown_as=Text("long", "长"),
+        severity=_budget,
+        arm="candidate",
+    ),
+    *_two(
+        "drift",
+        Text("No change of level: {n}", "无水平突变：{n}"),
+        source="g4.hourly_drift_max",
+        rule=_SHIFT,
+        limit=at_most(lambda p: p.g4.hourly_drift_max),
+    ),
+    *_two(
+        "excursion",
+        Text("No trend over the soak: {n}", "全程无趋势：{n}"),
+        source="g4.excursion_max",
+        rule=_LINE,
+        limit=at_most(lambda p: p.g4.excursion_max),
+    ),
+    *_two(
+        "steady",
+        Text("Steady state: {n}", "稳态：{n}"),
+        source="g4.steady_state",
+        rule=_SNIA,
+        limit=at_most(lambda p: p.g4.steady_state.spread_max),
+        severity=Severity.ADVISORY,
+    ),
+    Declared(
+        "g4.leak",
+        Text("No memory leak", "无内存泄漏"),
+        "lower",
+        _TELEMETRY,
+        "g4.leak",
+        "leak",
+        rule=_SLOPE,
+        limit=at_most(lambda p: p.g4.leak.headroom_share_max),
+        arm="candidate",
+    ),
+    *(
+        Declared(
+            f"g4.leak_{key}",
+            title,
+            "lower",
+            _TELEMETRY,
+            "g4.leak.handles_growth_max",
+            f"leak_{key}",
+            rule=_SLOPE,
+            limit=at_most(lambda p: p.g4.leak.handles_growth_max),
+            severity=Severity.ADVISORY,
+            arm="candidate",
+        )
+        for key, title in (("fds", Text("Open files do not leak", "打开的文件不泄漏")), ("threads", Text("Threads do not leak", "线程不泄漏")))
+    ),
+    Declared(
+        "g4.telemetry_coverage",
+        Text("Telemetry coverage", "遥测覆盖率"),
+        "higher",
+        _TELEMETRY,
+        "g4.coverage_min",
+        "telemetry_coverage",
+        rule=Text("missing telemetry is inconclusive, never a fail and never a pass", "遥测缺失则无法判定，既非不通过也非通过"),
+        limit=at_least(lambda p: p.g4.coverage_min),
+        arm="candidate",
+    ),
+    Declared(
+        "g4.telemetry_gap",
+        Text("Largest gap in telemetry", "遥测最大间隔"),
+        "lower",
+        _TELEMETRY,
+        "g4.gap_max",
+        "telemetry_gap",
+        "s",
+        rule=Text("missing telemetry is inconclusive, never a fail and never a pass", "遥测缺失则无法判定，既非不通过也非通过"),
+        limit=at_most(lambda p: p.g4.gap_max.base),
+        arm="candidate",
+    ),
+    Declared(
+        "g4.counter_{name}",
+        Text("Counter does not grow: {name}", "计数器不增长：{name}"),
+        "lower",
+        _TELEMETRY,
+        "g4.fatal_counters",
+        "counter_{name}",
+        rule=Text("seen in every sample, never back within a boot, grown by 0", "每个样本均有，同一次开机内不回退，增量为 0"),
+        limit=at_most(lambda _: Decimal(0)),
+        arm="candidate",
+    ),
+    Declared(
+        "g4.injection_{name}",
+        Text("Recovery after injection: {name}", "注入后恢复：{name}"),
+        "lower",
+        ("inputs.json", *_RECORDS),
+        "DESIGN 4.12",
+        "injection_{name}",
+        rule=Text("no failed request in the window after it", "其后一个窗口内无失败请求"),
+        limit=at_most(lambda _: Decimal(0)),
+        arm="candidate",
+    ),
+)

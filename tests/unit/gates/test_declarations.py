@@ -1,0 +1,139 @@
+"""Every check of a verdict is declared once: title, quantity, unit, direction, limit, rule, evidence, weight and source, in both languages."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from app.commands.gate import register
+from gates.declarations import CLAIMS, DECLARED, claim_rows, declaration_of, rows
+from gates.declared import DIRECTIONS
+from gates.describe import page
+from gates.judge import judge
+from gates.plan import Plan, parse_plan
+from gates.rules.claim import TITLES
+from tests.bundles import g2_evidence, g3_evidence, g4_evidence, small_plan, soak_plan
+from tests.unit.rack.simulate import bundle_of, demo_plan, evidence
+from tools.checks_page import PAGE
+
+GATES = ("G1", "G2", "G3", "G4")
+EVERY = [pytest.param(gate, declared, id=declared.id) for gate in GATES for declared in DECLARED[gate]]
+
+
+@pytest.fixture(scope="module")
+def judged() -> dict[str, tuple[Plan, dict[str, Any]]]:
+    """Give the plan and verdict of a good attempt at each gate."""
+    sla = small_plan({"g3": {"sla": {"ttft_p50": {"2": "10 s"}}}, "workload": {"tiers": [2]}, **_ONE_TIER})
+    plans = {"G1": demo_plan(), "G2": small_plan(), "G3": sla, "G4": soak_plan()}
+    bundles = {
+        "G1": bundle_of(evidence(), plans["G1"]),
+        "G2": g2_evidence(plan=plans["G2"]).bundle(),
+        "G3": g3_evidence(plan=sla).bundle(),
+        "G4": g4_evidence(plan=plans["G4"]).bundle(),
+    }
+    return {gate: (plans[gate], judge(bundle)) for gate, bundle in bundles.items()}
+
+
+_ONE_TIER = {
+    "workload": {"tiers": [2], "requests_per_run": {"min": 20, "per_concurrency": 1}, "identity_repeats": 2, "warmup_requests": 1},
+    "g3": {"ttft_p50_drop_min": {"tiers": [2]}, "throughput_gain_band": {"tiers": [2]}, "sla": {"ttft_p50": {"2": "10 s"}}},
+    "g4": {"tier": 2},
+}
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_every_check_of_a_verdict_is_what_its_declaration_says(judged, gate):
+    plan, document = judged[gate]
+    assert document["checks"]
+    for check in document["checks"]:
+        declared = declaration_of(gate, check["id"])
+        assert declared is not None, check["id"]
+        assert _pattern(declared.title.en).fullmatch(check["title"]["en"]), check["id"]
+        assert _pattern(declared.title.zh).fullmatch(check["title"]["zh-CN"]), check["id"]
+        assert check["unit"] == declared.unit, check["id"]
+        assert check["severity"] == declared.weight(plan, check["tier"]), check["id"]
+        if declared.limit(plan).op != "none" and check["limit"]["op"] != "none":
+            assert check["limit"]["op"] == declared.limit(plan).op, check["id"]
+        if check["source"]:
+            assert check["source"] in declared.source, check["id"]
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_every_claim_of_a_verdict_is_declared(judged, gate):
+    assert {claim["claim"] for claim in judged[gate][1]["claims"]} <= set(CLAIMS[gate])
+    assert set(CLAIMS[gate]) <= set(TITLES)
+
+
+@pytest.mark.parametrize(("gate", "declared"), EVERY)
+def test_a_declaration_says_everything_in_both_languages(gate, declared):
+    assert declared.id.startswith(gate.lower() + ".")
+    assert declared.title.en
+    assert declared.title.zh
+    assert re.search(r"[\u4e00-\u9fff]", declared.rule.zh)
+    assert declared.direction in DIRECTIONS
+    assert declared.evidence
+    assert declared.source
+    assert (declared.direction == "told") <= (declared.limit(parse_plan()).op == "none")
+
+
+@pytest.mark.parametrize(("gate", "declared"), EVERY)
+def test_a_source_that_names_the_plan_names_a_field_of_it(gate, declared):
+    for source in declared.source.split(", "):
+        if re.match(r"(g[1-4]|validity|arms|platform)\.", source) and source != "g1.order":
+            node: Any = parse_plan().data
+            for key in source.split("."):
+                assert key in node, source
+                node = node[key]
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_no_check_is_declared_twice(gate):
+    names = [row["id"] for row in rows(gate, parse_plan())]
+    assert len(names) == len(set(names))
+
+
+def test_a_tiers_weight_follows_the_plan():
+    weights = {row["id"]: row["severity"] for row in rows("G3", parse_plan())}
+    assert (weights["g3.throughput_gain.c16"], weights["g3.throughput_gain.c32"]) == ("blocking", "advisory")
+
+
+def test_a_plans_own_limits_and_what_it_leaves_out_are_shown():
+    plan = parse_plan({"validity": {"hbm_hits_max": "0.004"}, "not_tested": [{"claim": "replay", "reason": "one pass only"}]})
+    shown = {row["claim"]: row for row in claim_rows("G3", plan)}
+    assert shown["hbm_cold"]["limit"]["high"] == "0.004"
+    assert shown["replay"]["left_out"] == "one pass only"
+
+
+def test_the_page_of_checks_is_fresh():
+    assert PAGE.read_text(encoding="utf-8") == page(parse_plan()), "stale: run .venv/bin/python -m tools.checks_page"
+
+
+def run(*words: str):
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    return CliRunner().invoke(app, ["gate", *words])
+
+
+def test_the_command_shows_a_gate_in_both_languages_and_as_json(tmp_path):
+    assert "TTFT p50 drop at c8" in run("show", "G3", "--lang", "en").stdout
+    assert "c8 TTFT p50 降幅" in run("show", "g3", "--language", "zh").stdout
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("g3: {ttft_p50_drop_min: {limit: 0.3}}\n")
+    told = json.loads(run("show", "G3", "--plan", str(plan), "--json").stdout)
+    row = next(c for c in told["checks"] if c["id"] == "g3.ttft_p50_drop.c8")
+    assert row["limit"] == {"op": ">=", "low": "0.3", "high": None}
+
+
+@pytest.mark.parametrize("words", [("show", "G5"), ("show",), ("show", "G3", "--lang", "fr"), ("show", "G3", "--plan", "gone.yaml")])
+def test_a_usage_error_never_reads_as_a_verdict(words):
+    assert run(*words).exit_code not in (0, 1, 3, 4)
+
+
+def _pattern(title: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\\{[a-z]+\\\}", ".+", re.escape(title)))
