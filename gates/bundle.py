@@ -6,6 +6,7 @@ and so does anything that a bundle of ours never has: a path that leaves it, a l
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import json
 import re
@@ -44,13 +45,21 @@ class Unreadable(Exception):  # noqa: N818 - an error is named by what is wrong
 class Bundle:
     """The evidence of one attempt: its manifest and the bytes of every listed file, checked when read.
 
-    `read` gives the bytes of one path; it may read a directory, a zip, or the service's content-addressed store.
+    `read` gives the bytes of one path; it may read a directory, a zip, or the service's content-addressed store. `stream` gives them in
+    blocks, for journals that are larger than memory should hold at once; without it a journal is read whole.
     """
 
-    def __init__(self, manifest: Mapping[str, Any], read: Callable[[str], bytes], *, verdict: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        manifest: Mapping[str, Any],
+        read: Callable[[str], bytes],
+        *,
+        stream: Callable[[str], Iterator[bytes]] | None = None,
+        verdict: Mapping[str, Any] | None = None,
+    ) -> None:
         self.manifest = dict(manifest)
         self.stored_verdict = dict(verdict) if verdict is not None else None
-        self._read = read
+        self._read, self._stream = read, stream
         self.files: dict[str, dict[str, Any]] = {entry["path"]: dict(entry) for entry in manifest["files"]}
 
     @property
@@ -101,6 +110,25 @@ class Bundle:
         if len(data) != entry["size"] or sha256_hex(data) != entry["sha256"]:
             raise Unreadable(f"{path} differs from the manifest (size or SHA-256).", f"{path} 与清单不一致（大小或 SHA-256）。")
         return data
+
+    def blocks(self, path: str) -> Iterator[builtins.bytes]:
+        """Yield the bytes of a listed file in blocks. Raises Unreadable, at the end at the latest, when they are not what the manifest says.
+
+        Whoever uses the blocks must read to the end before relying on any of them.
+        """
+        if self._stream is None or path not in self.files:
+            yield self.bytes(path)
+            return
+        entry, digest, size = self.files[path], hashlib.sha256(), 0
+        try:
+            for block in self._stream(path):
+                size += len(block)
+                digest.update(block)
+                yield block
+        except _DAMAGE as error:
+            raise Unreadable(f"{path} cannot be read: {error}.", f"无法读取 {path}：{error}。") from error
+        if size != entry["size"] or digest.hexdigest() != entry["sha256"]:
+            raise Unreadable(f"{path} differs from the manifest (size or SHA-256).", f"{path} 与清单不一致（大小或 SHA-256）。")
 
     def text(self, path: str) -> str:
         """Return a listed file as UTF-8 text; bytes that are not UTF-8 show as U+FFFD, which no parser of ours takes for data."""
@@ -174,7 +202,7 @@ def read_bundle(path: Path | str, *, expect_manifest: str | None = None) -> Bund
         raise Unreadable(f"{MANIFEST} is not canonical JSON (RFC 8785).", f"{MANIFEST} 不是规范 JSON（RFC 8785）。")
     _match(manifest, members)
     verdict = _document(_bytes(source, VERDICT), VERDICT) if VERDICT in members else None
-    bundle = Bundle(manifest, source.read, verdict=verdict)
+    bundle = Bundle(manifest, source.read, stream=source.stream, verdict=verdict)
     if expect_manifest is not None and bundle.manifest_hash != "sha256:" + expect_manifest.strip().lower().removeprefix("sha256:"):
         raise Unreadable(
             f"The manifest has the hash {bundle.manifest_hash}, not the expected {expect_manifest}.",

@@ -184,6 +184,10 @@ def _check_together(plan: Plan, problems: Problems) -> None:
         add("g4.window", "must not be longer than g4.duration.", "不得长于 g4.duration。")
     if plan.g4.leak.warmup.base >= plan.g4.duration.base:
         add("g4.leak.warmup", "must be shorter than g4.duration.", "必须短于 g4.duration。")
+    if plan.g4.error_budget.window.base >= plan.g4.error_budget.long_window.base:
+        add("g4.error_budget.window", "must be shorter than long_window.", "必须短于 long_window。")
+    if plan.g4.steady_state.within < plan.g4.steady_state.rounds:
+        add("g4.steady_state.within", "must not be less than rounds.", "不得小于 rounds。")
     if not plan.rig.simulated and plan.rig.time_scale != 1:
         add("rig.time_scale", "must be 1 unless rig.simulated is true.", "除非 rig.simulated 为 true，否则必须为 1。")
     _check_decision(plan, problems)

@@ -305,6 +305,29 @@ class Leak:
     warmup: Quantity = of(_TIME)
     horizon: Quantity = of(_TIME)
     headroom_share_max: Decimal = of(_OPEN_RATIO)
+    handles_growth_max: Decimal = of(Exact(Decimal(0), Decimal(1000), open_low=True))
+
+
+@dataclass(frozen=True)
+class SteadyState:
+    """When a series of windows is steady (SNIA SSS PTS): so many in a row, early enough, spread and fitted slope within shares of the mean."""
+
+    rounds: int = of(Whole(3, 1000))
+    within: int = of(Whole(3, 10**5))
+    spread_max: Decimal = of(_OPEN_RATIO)
+    slope_max: Decimal = of(_OPEN_RATIO)
+
+
+@dataclass(frozen=True)
+class ErrorBudget:
+    """How much of the failures that the error rate allows over the whole soak one short and one long window may use up."""
+
+    window: Quantity = of(_TIME)
+    share_max: Decimal = of(_OPEN_RATIO)
+    long_window: Quantity = of(_TIME)
+    long_share_max: Decimal = of(_OPEN_RATIO)
+    failures_min: int = of(Whole(1, 10**6))
+    blocking: bool = of(YesNo())
 
 
 @dataclass(frozen=True)
@@ -330,6 +353,8 @@ class G4:
     change_point: ChangePoint = section(ChangePoint)
     window_requests_min: int = of(Whole(1, 10**6))
     leak: Leak = section(Leak)
+    steady_state: SteadyState = section(SteadyState)
+    error_budget: ErrorBudget = section(ErrorBudget)
     coverage_min: Decimal = of(_OPEN_RATIO)
     gap_max: Quantity = of(_TIME)
     fatal_counters: tuple[str, ...] = of(Items(Words(r"[a-z0-9_]{1,60}", "a counter's name", "计数器名")))

@@ -1,267 +1,203 @@
-"""The checks of load: duration, soak clock, errors, restarts, drift and excursion."""
+"""The checks of time and service: duration, soak clock, errors, their budget, restarts, injections."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
-from statistics import median
-from typing import Any
 
-from gates.bundle import Bundle
-from gates.g4.series import Clock, Injection, Slice, theil_sen, worst_shift
-from gates.model import CheckResult, Limit, Verdict
-from gates.plan import Plan
-from gates.readers.run_pack import Pack, Request
-from gates.readers.strict import at, count
+import numpy as np
+
+from gates.g4.answers import answer, check
+from gates.g4.series import Soak
+from gates.model import CheckResult, Limit, Severity
+from gates.readers.soak_telemetry import DEAD, UNSEEN
+from gates.readers.strict import count
 from gates.rules.estimates import NS, percent, to_decimal
-from gates.rules.standing import Standing, refused
+from gates.rules.standing import Standing
+from gates.rules.trends import worst_burn
 from gates.text import Text
 
 _HOUR = 3600
-
-
-@dataclass(frozen=True)
-class Soak:
-    """What the soak's checks are made from."""
-
-    plan: Plan
-    bundle: Bundle
-    pack: Pack
-    clock: Clock
-    requests: tuple[Request, ...]  # of the last boot
-    slices: tuple[Slice, ...]
-    injections: tuple[Injection, ...]
-
-    def injected(self, ns: int, boot_id: Any) -> bool:
-        """Return whether a moment lies within a labelled injection."""
-        return any(i.covers(ns, boot_id) for i in self.injections)
-
-    def files(self, *names: str) -> tuple[str, ...]:
-        """Return bundle paths of the pack's files."""
-        return tuple(self.pack.path(n) for n in names)
-
-
-def answer(
-    check: CheckResult, standing: Standing, *, met: bool | None, value: Decimal | None, reason: Text, margin: Decimal | None = None
-) -> CheckResult:
-    """Return a check with its answer, unless validity forbids one. `met` None: it cannot be known."""
-    refusal = standing.performance()
-    if refusal:
-        return refused(check, refusal)
-    verdict = Verdict.INCONCLUSIVE if met is None else Verdict.PASS if met else Verdict.FAIL
-    return replace(check, verdict=verdict, reason=reason, value=value, margin=margin)
-
-
-def check(ident: str, title: Text, limit: Limit, source: str, files: tuple[str, ...], unit: str = "1") -> CheckResult:
-    """Return a check of the soak that is not answered yet."""
-    blank = Text("Not judged.", "未判定。")
-    quantity = ident.partition(".")[0]
-    return CheckResult(
-        f"g4.{ident}", title, Verdict.INCONCLUSIVE, blank, quantity=quantity, unit=unit, limit=limit, arm="candidate", source=source, evidence=files
-    )
+CRASHES = ("engine_exit", "oom", "oom_kill", "core_dump")  # events of the probe that say that the product ended by itself
+_SHORT = 12  # a window of the error budget must still burn in its last twelfth (SRE workbook: 1 h with 5 min, 6 h with 30 min)
 
 
 def duration(soak: Soak, standing: Standing) -> CheckResult:
-    """Return the check that the load lasted as long as the plan says, in one boot, on the monotonic clock."""
-    wanted, seen = soak.plan.g4.duration, soak.clock.plan_seconds
+    """Return the check that the load lasted as long as the plan says, in one boot since the last restart, on the monotonic clock."""
+    wanted, seen = soak.plan.g4.duration, soak.line.plan_seconds
     hours, least = to_decimal(Fraction(seen) / _HOUR, 3), wanted.base / _HOUR
-    blank = check(
-        "duration", Text("Soak duration", "稳定性运行时长"), Limit(">=", low=least), "g4.duration", soak.files("records.jsonl", "phases.jsonl"), "h"
-    )
+    files = soak.files("records.jsonl", "phases.jsonl")
+    blank = check("duration", Text("Soak duration", "稳定性运行时长"), Limit(">=", low=least), "g4.duration", files, "h")
     scale = soak.plan.rig.time_scale
     scaled = Text("", "") if scale == 1 else Text(f" (time scaled {scale:f} to 1)", f"（时间按 {scale:f} 比 1 缩放）")
-    reason = Text("Under load for {h} h in one boot{s} (at least {l}).", "同一次开机内持续加载 {h} h{s}（下限 {l}）。").fill(
-        h=hours, s=scaled, l=wanted
+    restarted = soak.line.start_ns > soak.line.boots[0].start_ns or len(soak.line.boots) > 1
+    since = Text(" since the clock last restarted", "（自最近一次重新计时起）") if restarted else Text("", "")
+    reason = Text("Under load for {h} h in one boot{r}{s} (at least {l}).", "同一次开机内持续加载 {h} h{r}{s}（下限 {l}）。").fill(
+        h=hours, r=since, s=scaled, l=wanted
     )
     met = True if seen >= wanted.base else None
     if met is None:
-        reason = Text(reason.en + " A soak that is too short proves nothing.", reason.zh + "时长不足，不能证明稳定性。")
+        lacking = ((wanted.base - seen) / _HOUR).quantize(Decimal("0.001"), ROUND_CEILING)
+        reason = Text(
+            f"{reason.en} {lacking} h are missing; a soak that is too short proves nothing.",
+            f"{reason.zh}尚缺 {lacking} h；时长不足，不能证明稳定性。",
+        )
     return answer(blank, standing, met=met, value=hours, reason=reason, margin=hours - least)
 
 
 def soak_clock(soak: Soak, standing: Standing) -> CheckResult:
-    """Return the check that the soak's clock did not restart, or restarted only for causes that both parties approved (DESIGN 4.12)."""
-    most = soak.plan.g4.clock.restarts_max
-    blank = check(
-        "clock_restarts",
-        Text("Soak clock", "稳定性计时"),
-        Limit("<=", high=Decimal(most)),
-        "g4.clock",
-        ("evidence/inputs.json", *soak.files("records.jsonl")),
+    """Return the check that nothing broke the run, or only what has a cause that both parties approved (DESIGN 4.12)."""
+    most, line = soak.plan.g4.clock.restarts_max, soak.line
+    files = ("evidence/inputs.json", *soak.files("records.jsonl", "telemetry.jsonl"))
+    blank = check("clock_restarts", Text("Soak clock", "稳定性计时"), Limit("<=", high=Decimal(most)), "g4.clock", files)
+    needed = [b for b in line.breaks if b.needed]
+    value, margin = Decimal(len(needed)), Decimal(most - len(needed))
+    if line.open:
+        first, more = line.open[0], len(line.open) - 1
+        others = Text(f" ({more} more such events.)", f"（另有 {more} 个此类事件。）") if more else Text("", "")
+        reason = Text(first.lacks.en + others.en, first.lacks.zh + others.zh)
+        return answer(blank, standing, met=None, value=value, reason=reason, margin=margin)
+    restarts = [b for b in line.breaks if b.approved]
+    if not restarts:
+        labelled = len(line.boots) - 1
+        reason = Text("One boot of the host from beginning to end, no gap.", "全程为同一次开机，无间断。")
+        if labelled:
+            reason = Text(f"The host booted {labelled} times within labelled injections.", f"主机在已标记的注入中重启 {labelled} 次。")
+        return answer(blank, standing, met=True, value=Decimal(0), reason=reason, margin=Decimal(most))
+    told = "; ".join(f"{b.what.en} ({b.cause.text})" for b in restarts if b.cause)
+    told_zh = "；".join(f"{b.what.zh}（{b.cause.text}）" for b in restarts if b.cause)
+    reason = Text(
+        f"The clock restarted {len(restarts)} times for causes that both parties approved (at most {most}): {told}.",
+        f"因双方确认的原因重新计时 {len(restarts)} 次（上限 {most}）：{told_zh}。",
     )
-    restarts = soak.clock.boots - 1
-    causes = soak.bundle.inputs.get("rig_causes")
-    approved = sum(1 for c in causes if at(c, "approved") is True) if isinstance(causes, list) else 0
-    if restarts == 0:
-        reason, met = Text("One boot of the host from beginning to end.", "全程为同一次开机。"), True
-    elif approved < restarts:
-        reason = Text(
-            f"The host booted {restarts} times within the soak, {approved} of them with a cause that both parties approved.",
-            f"运行期间主机重启 {restarts} 次，其中 {approved} 次原因经双方确认。",
-        )
-        return answer(blank, standing, met=None, value=Decimal(restarts), reason=reason, margin=Decimal(most - restarts))
-    else:
-        reason = Text(
-            f"The clock was restarted {restarts} times for approved causes (at most {most}).",
-            f"因双方确认的原因重新计时 {restarts} 次（上限 {most}）。",
-        )
-        return answer(
-            blank, standing, met=True if restarts <= most else None, value=Decimal(restarts), reason=reason, margin=Decimal(most - restarts)
-        )
-    return answer(blank, standing, met=met, value=Decimal(0), reason=reason, margin=Decimal(most))
+    met = True if len(restarts) <= most else None
+    return answer(blank, standing, met=met, value=Decimal(len(restarts)), reason=reason, margin=Decimal(most - len(restarts)))
 
 
 def error_rate(soak: Soak, standing: Standing) -> CheckResult:
-    """Return the check of failed requests over all requests, those within a labelled injection left to its own check."""
+    """Return the check of failed requests over all requests of all boots.
+
+    Those within a labelled injection are left to its own check, those within an outage to its cause when both parties approved one.
+    """
     limit = soak.plan.g4.error_rate_max
     blank = check("error_rate", Text("Error rate", "错误率"), Limit("<=", high=limit), "g4.error_rate_max", soak.files("records.jsonl"))
-    counted = [
-        r for r in soak.requests if not any(i.boot_id == r.boot_id and r.sent_ns <= i.to_ns and r.end_ns >= i.from_ns for i in soak.injections)
-    ]
-    failed = [r.failure for r in counted if r.failure is not None]
-    if not counted:
+    counted = soak.records.where(soak.outside())
+    if not len(counted):
         return answer(blank, standing, met=None, value=None, reason=Text("There are no requests to count.", "没有可统计的请求。"))
-    rate = Fraction(len(failed), len(counted))
-    kinds = ", ".join(f"{k} x {failed.count(k)}" for k in sorted(set(failed)))
-    reason = Text("{f} of {n} requests failed: {v} (at most {l}){k}.", "{n} 个请求中 {f} 个失败：{v}（上限 {l}）{k}。")
+    failed = len(counted) - int(counted.good.sum())
+    rate = Fraction(failed, len(counted))
+    kinds = ", ".join(f"{kind} x {n}" for kind, n in sorted(counted.kinds().items()))
+    boots = len(soak.line.boots)
+    where = Text(f" in {boots} boots", f"（{boots} 次开机合计）") if boots > 1 else Text("", "")
+    reason = Text("{f} of {n} requests{w} failed: {v} (at most {l}){k}.", "{n} 个请求{w}中 {f} 个失败：{v}（上限 {l}）{k}。")
     reason = reason.fill(
-        f=len(failed), n=len(counted), v=percent(rate, limit, places=3), l=percent(limit, places=1), k=f" ({kinds})" if kinds else ""
+        f=failed, n=len(counted), w=where, v=percent(rate, limit, places=3), l=percent(limit, places=1), k=f" ({kinds})" if kinds else ""
     )
     return answer(blank, standing, met=rate <= Fraction(limit), value=to_decimal(rate, 10), reason=reason, margin=limit - to_decimal(rate, 10))
 
 
-def engine_restarts(soak: Soak, standing: Standing) -> CheckResult:
-    """Return the check that the engine's process never ended: by its identity in every sample, and by the events of the probe."""
-    most = soak.plan.g4.engine_restarts_max
-    blank = check(
-        "engine_restarts",
-        Text("Engine restarts", "引擎重启"),
-        Limit("<=", high=Decimal(most)),
-        "g4.engine_restarts_max",
-        soak.files("telemetry.jsonl", "events.jsonl"),
-    )
-    rows = [t for t in soak.pack.telemetry if t.get("boot_id") == soak.clock.boot_id]
-    seen: list[tuple[int, tuple[int, int]]] = []
-    unseen = dead = 0
-    for row in rows:
-        mono, pid, ticks, alive = (
-            count(row.get("mono_ns")),
-            count(at(row, "engine", "pid")),
-            count(at(row, "engine", "start_ticks")),
-            at(row, "engine", "alive"),
-        )
-        if mono is None or not isinstance(alive, bool) or (alive and (pid is None or ticks is None)):
-            unseen += 1
-        elif not alive:
-            dead += not soak.injected(mono, row.get("boot_id"))
-        elif pid is not None and ticks is not None:
-            seen.append((mono, (pid, ticks)))
-    if not seen or unseen:
-        reason = Text(f"{unseen} of {len(rows)} samples do not show the engine's process.", f"{len(rows)} 个样本中有 {unseen} 个未显示引擎进程。")
-        return answer(blank, standing, met=None, value=None, reason=reason)
-    changes = [b for a, b in itertools.pairwise(seen) if a[1] != b[1] and not soak.injected(b[0], soak.clock.boot_id)]
-    exits = [e for e in soak.pack.events if e.get("kind") == "engine_exit" and not soak.injected(count(e.get("mono_ns")) or 0, e.get("boot_id"))]
-    number = max(len(changes), len(exits), 1 if dead else 0)
-    if number:
-        when = min([b[0] for b in changes] + [count(e.get("mono_ns")) or soak.clock.start_ns for e in exits] or [seen[-1][0]])
-        reason = Text("The engine's process ended {n} times, first at hour {h}.", "引擎进程退出 {n} 次，首次在第 {h} 小时。").fill(
-            n=number, h=f"{soak.clock.hour(when):.2f}"
-        )
-    else:
-        reason = Text("One engine process from beginning to end, in {n} samples.", "全程为同一引擎进程，共 {n} 个样本。").fill(n=len(seen))
-    return answer(blank, standing, met=number <= most, value=Decimal(number), reason=reason, margin=Decimal(most - number))
+def error_budget(soak: Soak, standing: Standing) -> list[CheckResult]:
+    """Return the checks of how fast failures use up what the error rate allows over the whole soak, in a short and in a long window.
 
-
-def drift(soak: Soak, standing: Standing) -> list[CheckResult]:
-    """Return the checks of TTFT p50 and throughput over time: no adverse change of level, no adverse trend over the whole soak."""
-    usable, few = _usable(soak)
+    A rate over 72 h can hide an hour that a user would call an outage. The budget is error_rate_max times all requests; a window counts
+    with at least `failures_min` failures, and only while its last twelfth still burns.
+    """
+    rule, limit = soak.plan.g4.error_budget, soak.plan.g4.error_rate_max
+    severity = Severity.BLOCKING if rule.blocking else Severity.ADVISORY
+    counted = soak.records.where(soak.outside())
     out = []
-    for name, shown, values, upwards in (
-        ("ttft_p50", Text("TTFT p50", "TTFT p50"), [float(s.ttft_p50 or 0) for s in usable], True),
-        ("throughput", Text("throughput", "吞吐"), [float(s.output_per_s) for s in usable], False),
-    ):
-        out.append(_level(soak, standing, name, shown, [s.index for s in usable], values, few, upwards=upwards))
-        out.append(_trend(soak, standing, name, shown, [(float(s.index), v) for s, v in zip(usable, values, strict=True)], few, upwards=upwards))
+    for name, window, most in (("short", rule.window, rule.share_max), ("long", rule.long_window, rule.long_share_max)):
+        title = Text("Error budget, {w} window", "错误预算，{w} 窗口").fill(w=window)
+        field = "share_max" if name == "short" else "long_share_max"
+        blank = check(
+            f"error_budget_{name}", title, Limit("<=", high=most), f"g4.error_budget.{field}", soak.files("records.jsonl"), severity=severity
+        )
+        budget = Fraction(limit) * len(counted)
+        if not len(counted) or not budget:
+            nothing = Text("The plan allows no failure, so there is no budget to use up.", "计划不允许任何失败，故无预算可言。")
+            out.append(answer(blank, standing, met=None if not len(counted) else True, value=None, reason=nothing))
+            continue
+        worst, hour = None, Decimal(0)
+        width = max(1, int(soak.plan.scaled_seconds(window.base / _SHORT) * NS))
+        for boot in soak.line.boots:
+            if boot.id not in counted.boots:
+                continue
+            mine = counted.boot == counted.boots.index(boot.id)
+            bins = (counted.end[mine] - boot.start_ns) // width
+            total = int(bins.max()) + 1 if len(bins) else 0
+            requests = np.bincount(bins, minlength=total)
+            failed = np.bincount(bins[~counted.good[mine]], minlength=total)
+            found = worst_burn(requests.tolist(), failed.tolist(), bins=_SHORT, short=1, budget=budget, fewest=rule.failures_min)
+            if found is not None and (worst is None or found.share > worst.share):
+                worst, hour = found, soak.line.hour(boot.start_ns + (found.at + 1) * width, boot.id)
+        share = to_decimal(worst.share, 6) if worst else Decimal(0)
+        if worst is None:
+            reason = Text("No window of {w} has {n} failures.", "任何 {w} 窗口内的失败均少于 {n} 个。").fill(w=window, n=rule.failures_min)
+        else:
+            reason = Text(
+                "The {w} up to hour {h} used {v} of the failures that the whole soak may have ({f} of {n} requests failed; at most {l}).",
+                "截至第 {h} 小时的 {w} 用去全程允许失败数的 {v}（{n} 个请求中 {f} 个失败；上限 {l}）。",
+            ).fill(w=window, h=f"{hour:.1f}", v=percent(worst.share, most), f=worst.failed, n=worst.requests, l=percent(most))
+        met = worst is None or worst.share <= Fraction(most)
+        out.append(answer(blank, standing, met=met, value=share, reason=reason, margin=most - share))
     return out
 
 
-def _usable(soak: Soak) -> tuple[list[Slice], int]:
-    """Return the windows that carry a median and no injection, and how many had too few requests."""
-    width = int(soak.plan.scaled_seconds(soak.plan.g4.window.base) * NS)
-    clean = [
-        s
-        for s in soak.slices
-        if not any(i.boot_id == soak.clock.boot_id and i.from_ns < s.start_ns + width and i.to_ns > s.start_ns for i in soak.injections)
-    ]
-    usable = [s for s in clean if s.ttft_p50 is not None and s.output_per_s > 0]
-    return usable, len(clean) - len(usable)
+def engine_restarts(soak: Soak, standing: Standing) -> CheckResult:
+    """Return the check that the engine's process never ended, in any boot: by its identity in every sample, and by the events of the probe.
 
-
-def _too_few(soak: Soak, usable: int, few: int) -> Text | None:
-    """Return why the windows do not carry a judgement, or None."""
-    least, share = 2 * soak.plan.g4.change_point.windows_min, soak.plan.g4.coverage_min
-    if usable >= least and usable >= share * (usable + few):
-        return None
-    return Text(
-        "{u} of {n} windows of {w} have at least {r} requests; it takes {l} windows, and {s} of all: not judged.",
-        "{n} 个 {w} 窗口中有 {u} 个达到 {r} 个请求；至少需 {l} 个窗口且占比 {s}：不作判定。",
-    ).fill(u=usable, n=usable + few, w=soak.plan.g4.window, r=soak.plan.g4.window_requests_min, l=least, s=percent(share, places=0))
-
-
-def _level(
-    soak: Soak, standing: Standing, name: str, shown: Text, index: Sequence[int], values: Sequence[float], few: int, *, upwards: bool
-) -> CheckResult:
-    limit, rule = soak.plan.g4.hourly_drift_max, soak.plan.g4.change_point
-    title = Text("No change of level: {n}", "无水平突变：{n}").fill(n=shown)
-    blank = check(f"drift_{name}", title, Limit("<=", high=limit), "g4.hourly_drift_max", soak.files("records.jsonl"))
-    short = _too_few(soak, len(values), few)
-    if short:
-        return answer(blank, standing, met=None, value=None, reason=short)
-    shift = worst_shift(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max))
-    size = Decimal(0) if shift is None else Decimal(repr(round(shift.size, 10)))
-    if shift is None:
-        reason = Text("{k} windows of {w}: no adverse change of level that can be told from noise.", "{k} 个 {w} 窗口：没有可与噪声区分的不利突变。")
-        reason = reason.fill(k=len(values), w=soak.plan.g4.window)
+    What the host's own end took along is not the engine's: a process that is another one after a reboot counts by the reboot's cause.
+    """
+    most = soak.plan.g4.engine_restarts_max
+    files = soak.files("telemetry.jsonl", "events.jsonl")
+    blank = check("engine_restarts", Text("Engine restarts", "引擎重启"), Limit("<=", high=Decimal(most)), "g4.engine_restarts_max", files)
+    ends: list[tuple[Decimal, str]] = []
+    changes = unseen = seen = dead = 0
+    for n, boot in enumerate(soak.line.boots):
+        mine = soak.in_boot(boot.id)
+        life, mono = soak.telemetry.life[mine], soak.telemetry.mono[mine]
+        unseen += int((life == UNSEEN).sum())
+        alive = life >= 0
+        seen += int(alive.sum())
+        begun = int(np.argmax(alive)) if n and alive.any() else 0  # after a reboot the engine has yet to be started
+        gone = [int(ns) for ns in mono[begun:][life[begun:] == DEAD] if not soak.injected(boot.id, int(ns))]
+        lives, when = life[alive], mono[alive]
+        other = [int(when[k + 1]) for k in np.flatnonzero(np.diff(lives)) if not soak.injected(boot.id, int(when[k + 1]))]
+        dead += bool(gone)
+        changes += len(other)
+        ends += [(soak.line.hour(ns, boot.id), boot.id) for ns in (*gone[:1], *other[:1])]
+    crashes = [e for e in soak.pack.events if e.get("kind") in CRASHES and not soak.injected(str(e.get("boot_id")), count(e.get("mono_ns")) or 0)]
+    ends += [(soak.line.hour(count(e.get("mono_ns")) or soak.line.start_ns, str(e.get("boot_id"))), "") for e in crashes]
+    number = max(changes, len(crashes), dead)
+    if number:
+        reason = Text("The engine's process ended {n} times, first at hour {h}.", "引擎进程退出 {n} 次，首次在第 {h} 小时。").fill(
+            n=number, h=f"{min(ends)[0]:.2f}"
+        )
+    elif not seen or unseen:
+        total = len(soak.telemetry)
+        reason = Text(f"{unseen} of {total} samples do not show the engine's process.", f"{total} 个样本中有 {unseen} 个未显示引擎进程。")
+        return answer(blank, standing, met=None, value=None, reason=reason)
     else:
-        hour = soak.clock.hour(soak.slices[index[shift.at]].start_ns)
-        reason = Text("{n} is worse by {v} from hour {h} on (at most {l}; p = {p}).", "{n}自第 {h} 小时起变差 {v}（上限 {l}；p = {p}）。")
-        reason = reason.fill(n=shown, v=percent(size, limit), h=f"{hour:.1f}", l=percent(limit), p=f"{shift.p:.1e}")
-    return answer(blank, standing, met=size <= limit, value=size, reason=reason, margin=limit - size)
-
-
-def _trend(soak: Soak, standing: Standing, name: str, shown: Text, points: Sequence[tuple[float, float]], few: int, *, upwards: bool) -> CheckResult:
-    limit = soak.plan.g4.excursion_max
-    title = Text("No trend over the soak: {n}", "全程无趋势：{n}").fill(n=shown)
-    blank = check(f"excursion_{name}", title, Limit("<=", high=limit), "g4.excursion_max", soak.files("records.jsonl"))
-    short = _too_few(soak, len(points), few)
-    fit = theil_sen(points, float(soak.plan.decision.confidence)) if short is None else None
-    if short or fit is None:
-        return answer(blank, standing, met=None, value=None, reason=short or Text("Too few windows for a trend.", "窗口过少，无法判断趋势。"))
-    change = fit[0] * (points[-1][0] - points[0][0]) / median(v for _, v in points)
-    adverse = Decimal(repr(round(max(change if upwards else -change, 0.0), 10)))
-    reason = Text(
-        "A straight line through the windows changes {n} for the worse by {v} over the soak (at most {l}).",
-        "各窗口的拟合直线表明{n}全程变差 {v}（上限 {l}）。",
-    )
-    reason = reason.fill(n=shown, v=percent(adverse, limit), l=percent(limit))
-    return answer(blank, standing, met=adverse <= limit, value=adverse, reason=reason, margin=limit - adverse)
+        reason = Text("One engine process in each boot, in {n} samples.", "每次开机期间均为同一引擎进程，共 {n} 个样本。").fill(n=seen)
+        if len(soak.line.boots) == 1:
+            reason = Text("One engine process from beginning to end, in {n} samples.", "全程为同一引擎进程，共 {n} 个样本。").fill(n=seen)
+    return answer(blank, standing, met=number <= most, value=Decimal(number), reason=reason, margin=Decimal(most - number))
 
 
 def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
     """Return one check for each labelled injection: service is whole again in the window after it."""
-    width = int(soak.plan.scaled_seconds(soak.plan.g4.window.base) * NS)
     out = []
     for number, found in enumerate(soak.injections, 1):
-        after = [r for r in soak.requests if r.boot_id == found.boot_id and found.to_ns < r.sent_ns <= found.to_ns + width]
-        failed = sum(r.failure is not None for r in after)
+        sent, in_boot = soak.records.sent, np.zeros(len(soak.records), dtype=bool)
+        if found.boot_id in soak.records.boots:
+            in_boot = soak.records.boot == soak.records.boots.index(found.boot_id)
+        after = soak.records.where(in_boot & (sent > found.to_ns) & (sent <= found.to_ns + soak.width_ns))
+        failed = len(after) - int(after.good.sum())
         title = Text("Recovery after injection: {l}", "注入后恢复：{l}").fill(l=found.label)
         blank = check(f"injection_{number}", title, Limit("<=", high=Decimal(0)), "DESIGN 4.12", soak.files("records.jsonl"))
         reason = Text("{f} of {n} requests sent in the window after it failed.", "其后一个窗口内发出的 {n} 个请求中 {f} 个失败。").fill(
             f=failed, n=len(after)
         )
-        met = failed == 0 if after else None
+        met = failed == 0 if len(after) else None
         out.append(answer(blank, standing, met=met, value=Decimal(failed), reason=reason, margin=Decimal(-failed)))
     return out

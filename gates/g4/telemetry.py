@@ -1,40 +1,44 @@
-"""The checks of telemetry: memory growth, coverage, gaps, and counters that must not grow."""
+"""The checks of telemetry: growth of memory and handles, coverage, gaps, and counters that must not grow."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from statistics import median
 from typing import Any
 
-from gates.g4.checks import Soak, answer, check
-from gates.g4.series import theil_sen
-from gates.model import CheckResult, ClaimResult, ClaimStatus, Limit
-from gates.readers.prometheus import EXTERNAL_HITS, total
-from gates.readers.strict import at, count
+import numpy as np
+
+from gates.g4.answers import answer, check
+from gates.g4.series import Soak
+from gates.g4.timeline import stamps_of
+from gates.model import CheckResult, ClaimResult, ClaimStatus, Limit, Severity
 from gates.rules.claim import Finding, Run, fold
 from gates.rules.estimates import NS, percent, to_decimal
 from gates.rules.standing import Standing
+from gates.rules.trends import theil_sen, thin
 from gates.steps import telemetry_period_ns
 from gates.text import Text
 
+_HANDLES = {"fds": Text("Open files do not leak", "打开的文件不泄漏"), "threads": Text("Threads do not leak", "线程不泄漏")}
+
 
 def leak(soak: Soak, standing: Standing) -> CheckResult:
-    """Return the check of memory growth: the lower bound of the Theil-Sen slope of the engine's resident memory after warm-up, over the
-    plan's horizon, as a share of the memory that was free at the end of warm-up. Time is the plan's.
-    """  # noqa: D205
+    """Return the check of memory growth after the warm-up.
+
+    The lower bound of the Theil-Sen slope of the engine's resident memory, over the plan's horizon, as a share of the memory that was free
+    at the end of the warm-up. Time is the plan's.
+    """
     rule = soak.plan.g4.leak
     limit = rule.headroom_share_max
     blank = check("leak", Text("No memory leak", "无内存泄漏"), Limit("<=", high=limit), "g4.leak", soak.files("telemetry.jsonl"))
-    begun = soak.clock.start_ns + int(soak.plan.scaled_seconds(rule.warmup.base) * NS)
-    rows = [t for t in soak.pack.telemetry if t.get("boot_id") == soak.clock.boot_id and (count(t.get("mono_ns")) or 0) >= begun]
-    points = _longest_life(soak, rows, begun)
-    free = next((f for f in (count(at(t, "host", "mem_available_bytes")) for t in rows) if f), None)
+    points, enough = _longest_life(soak, "rss")
+    rows = _after_warmup(soak)
+    known = soak.telemetry.gauges["free"][rows]
+    free = next((int(f) for f in known if f > 0), None)
     fit = theil_sen(points, float(soak.plan.decision.confidence))
-    # A labelled injection may end the process; then the longest life must hold its share of the samples.
-    if fit is None or not free or len(points) < soak.plan.g4.coverage_min * len(rows) / (len(soak.injections) + 1):
+    if fit is None or not free or not enough:
         text = Text(
             "{n} samples of one engine process after the warm-up show its memory: too few to tell.",
             "预热后仅有 {n} 个同一引擎进程的内存样本：不足以判断。",
@@ -49,92 +53,122 @@ def leak(soak: Soak, standing: Standing) -> CheckResult:
     return answer(blank, standing, met=share <= limit, value=share, reason=reason, margin=limit - share)
 
 
-def _longest_life(soak: Soak, rows: Sequence[dict[str, Any]], begun: int) -> list[tuple[float, float]]:
-    """Return (seconds of the plan, bytes) of the engine process that was seen most often."""
-    lives: dict[tuple[Any, Any], list[tuple[float, float]]] = {}
-    for row in rows:
-        mono, rss = count(row.get("mono_ns")), count(at(row, "engine", "rss_bytes"))
-        if mono is not None and rss:
-            point = (float(Decimal(mono - begun) / NS * soak.clock.scale), float(rss))
-            lives.setdefault((at(row, "engine", "pid"), at(row, "engine", "start_ticks")), []).append(point)
-    return max(lives.values(), key=len, default=[])
+def handles(soak: Soak, standing: Standing) -> list[CheckResult]:
+    """Return the advisory checks of open files and threads: the lower bound of their growth over the horizon against their level."""
+    rule, out = soak.plan.g4.leak, []
+    for name, title in _HANDLES.items():
+        limit = rule.handles_growth_max
+        files = soak.files("telemetry.jsonl")
+        blank = check(f"leak_{name}", title, Limit("<=", high=limit), "g4.leak.handles_growth_max", files, severity=Severity.ADVISORY)
+        points, enough = _longest_life(soak, name)
+        fit = theil_sen(points, float(soak.plan.decision.confidence))
+        level = median(v for _, v in points) if points else 0
+        if fit is None or not enough or level <= 0:
+            text = Text("{n} samples show it: too few to tell.", "仅有 {n} 个样本：不足以判断。").fill(n=len(points))
+            out.append(answer(blank, standing, met=None, value=None, reason=text))
+            continue
+        share = Decimal(repr(round(max(fit[1], 0.0) * float(rule.horizon.base) / level, 10)))
+        reason = Text(
+            "It grows by at least {v} of its level ({n}) over {h} (at most {l}).", "在 {h} 内至少增长为其水平（{n}）的 {v}（上限 {l}）。"
+        ).fill(v=percent(share, limit), n=f"{level:.0f}", h=rule.horizon, l=percent(limit))
+        out.append(answer(blank, standing, met=share <= limit, value=share, reason=reason, margin=limit - share))
+    return out
+
+
+def _after_warmup(soak: Soak) -> Any:
+    """Return which samples of the counted stretch lie behind the warm-up (a mask)."""
+    begun = soak.line.start_ns + int(soak.plan.scaled_seconds(soak.plan.g4.leak.warmup.base) * NS)
+    return soak.counted() & (soak.telemetry.mono >= begun)
+
+
+def _longest_life(soak: Soak, gauge: str) -> tuple[Sequence[tuple[float, float]], bool]:
+    """Return (seconds of the plan, value) of the engine process that was seen most often, and whether that is enough of all samples.
+
+    A labelled injection may end the process; then the longest life must hold its share of the samples.
+    """
+    rows = _after_warmup(soak)
+    mono, life, values = soak.telemetry.mono[rows], soak.telemetry.life[rows], soak.telemetry.gauges[gauge][rows]
+    known = (values > 0) & (life >= 0)
+    if not known.any():
+        return (), False
+    mine = known & (life == np.bincount(life[known]).argmax())
+    times = (mono[mine] - soak.line.start_ns).astype(float) / NS * float(soak.line.scale)
+    points = list(zip(times.tolist(), values[mine].astype(float).tolist(), strict=True))
+    enough = len(points) >= soak.plan.g4.coverage_min * len(mono) / (len(soak.injections) + 1)
+    return thin(points), enough
 
 
 def coverage(soak: Soak, standing: Standing) -> list[CheckResult]:
-    """Return the checks that telemetry covered the soak: the share of time with a sample near by, and the largest gap.
+    """Return the checks that telemetry covered the counted stretch: the share of time with a sample near by, and the largest gap.
 
-    Time further than two sampling periods from the sample before it is not covered. Both ends of the soak count. Missing telemetry is never
-    a fail of the product and never a pass.
+    Time further than two sampling periods from the sample before it is not covered. Both ends of the stretch count. Missing telemetry is
+    never a fail of the product and never a pass; where both parties approved the cause of a gap, the clock restarted behind it.
     """
-    files = soak.files("telemetry.jsonl")
-    stamps = sorted(m for m in (count(t.get("mono_ns")) for t in soak.pack.telemetry if t.get("boot_id") == soak.clock.boot_id) if m is not None)
-    inside = [m for m in stamps if soak.clock.start_ns <= m <= soak.clock.end_ns]
-    edges = [soak.clock.start_ns, *inside, soak.clock.end_ns]
-    gaps = [b - a for a, b in itertools.pairwise(edges)]
-    period, span = _period_ns(soak), soak.clock.end_ns - soak.clock.start_ns
+    files, line = soak.files("telemetry.jsonl"), soak.line
+    inside = stamps_of(soak.telemetry, line.boot_id, line.start_ns, line.end_ns)
+    gaps = np.diff(np.concatenate([[line.start_ns], inside, [line.end_ns]]))
+    period, span = telemetry_period_ns(soak.plan), line.end_ns - line.start_ns
     limit, most = soak.plan.g4.coverage_min, soak.plan.g4.gap_max
-    covered = 1 - Fraction(sum(max(0, g - 2 * period) for g in gaps), max(span, 1))
+    covered = 1 - Fraction(int(np.maximum(gaps - 2 * period, 0).sum()), max(span, 1))
     first = check("telemetry_coverage", Text("Telemetry coverage", "遥测覆盖率"), Limit(">=", low=limit), "g4.coverage_min", files)
     reason = Text("{n} samples cover {v} of the soak (at least {l}).", "{n} 个样本覆盖全程的 {v}（下限 {l}）。").fill(
         n=len(inside), v=percent(covered, limit), l=percent(limit)
     )
-    enough = True if inside and covered >= Fraction(limit) else None
-    longest = Fraction(max(gaps), NS) * Fraction(soak.clock.scale)
+    enough = True if len(inside) and covered >= Fraction(limit) else None
+    longest = Fraction(int(gaps.max()), NS) * Fraction(line.scale)
     second = check("telemetry_gap", Text("Largest gap in telemetry", "遥测最大间隔"), Limit("<=", high=most.base), "g4.gap_max", files, "s")
     told = Text("The largest gap is {v} s (at most {l}).", "最大间隔 {v} s（上限 {l}）。").fill(v=to_decimal(longest, 1), l=most)
-    small = True if inside and longest <= Fraction(most.base) else None
+    small = True if len(inside) and longest <= Fraction(most.base) else None
     return [
         answer(first, standing, met=enough, value=to_decimal(covered, 6), reason=reason, margin=to_decimal(covered, 6) - limit),
         answer(second, standing, met=small, value=to_decimal(longest, 3), reason=told, margin=most.base - to_decimal(longest, 3)),
     ]
 
 
-def _period_ns(soak: Soak) -> int:
-    """Return the sampling period that the step asked for."""
-    return telemetry_period_ns(soak.plan)
-
-
 def fatal_counters(soak: Soak, standing: Standing) -> list[CheckResult]:
-    """Return one check for each fatal counter of the plan: it was seen from beginning to end, never went back, and did not grow."""
+    """Return one check for each fatal counter of the plan: it was seen from beginning to end of every boot, and never grew within one.
+
+    What a counter says across a reboot is not known: it may have started anew. Within a boot it may not go back; where it does, that is a
+    gap (gates.g4.timeline), and growth before and behind the gap still counts.
+    """
     return [_counter(soak, standing, name) for name in soak.plan.g4.fatal_counters]
 
 
 def _counter(soak: Soak, standing: Standing, name: str) -> CheckResult:
     title = Text("Counter does not grow: {n}", "计数器不增长：{n}").fill(n=name)
     blank = check(f"counter_{name}", title, Limit("<=", high=Decimal(0)), "g4.fatal_counters", soak.files("telemetry.jsonl"))
-    rows = [t for t in soak.pack.telemetry if t.get("boot_id") == soak.clock.boot_id]
-    seen = [(count(t.get("mono_ns")), count(at(t, "counters", name))) for t in rows]
-    missing = sum(value is None or mono is None for mono, value in seen)
-    if not seen or missing:
-        text = Text("It is missing in {m} of {n} samples.", "{n} 个样本中有 {m} 个缺少该计数。").fill(m=missing, n=len(seen))
+    values, mono = soak.telemetry.counters[name], soak.telemetry.mono
+    total, missing = len(values), int(((values < 0) | (mono < 0) | (soak.telemetry.boot < 0)).sum())
+    grown, when, known = 0, None, (values >= 0) & (mono >= 0)
+    for boot in soak.line.boots:
+        mine = known & soak.in_boot(boot.id)
+        kept, stamps = values[mine], mono[mine]
+        for n in np.flatnonzero(np.diff(kept) > 0):
+            if not soak.injected(boot.id, int(stamps[n + 1])):
+                grown += int(kept[n + 1] - kept[n])
+                hour = soak.line.hour(int(stamps[n + 1]), boot.id)
+                when = hour if when is None else min(when, hour)
+    if when is not None:
+        reason = Text("It grew by {g}, first at hour {h}.", "增长 {g}，首次在第 {h} 小时。").fill(g=grown, h=f"{when:.2f}")
+        return answer(blank, standing, met=False, value=Decimal(grown), reason=reason, margin=Decimal(-grown))
+    if not total or missing:
+        text = Text("It is missing in {m} of {n} samples.", "{n} 个样本中有 {m} 个缺少该计数。").fill(m=missing, n=total)
         return answer(blank, standing, met=None, value=None, reason=text)
-    steps = [(mono or 0, (value or 0) - (before or 0)) for (_, before), (mono, value) in itertools.pairwise(seen)]
-    if any(step < 0 for _, step in steps):
-        return answer(
-            blank,
-            standing,
-            met=None,
-            value=None,
-            reason=Text("It went back within one boot: reset, so a gap.", "同一次开机内计数回退：被复位，视为间断。"),
-        )
-    grown = sum(step for mono, step in steps if not soak.injected(mono, soak.clock.boot_id))
-    when = next((mono for mono, step in steps if step > 0 and not soak.injected(mono, soak.clock.boot_id)), None)
-    if when is None:
-        reason = Text("It stayed at {v} in {n} samples.", "在 {n} 个样本中保持 {v}。").fill(v=seen[-1][1], n=len(seen))
-    else:
-        reason = Text("It grew by {g}, first at hour {h}.", "增长 {g}，首次在第 {h} 小时。").fill(g=grown, h=f"{soak.clock.hour(when):.2f}")
-    return answer(blank, standing, met=grown == 0, value=Decimal(grown), reason=reason, margin=Decimal(-grown))
+    went_back = [b for b in soak.line.open if b.kind == "counter_reset" and name in b.what.en]
+    if went_back:
+        return answer(blank, standing, met=None, value=None, reason=went_back[0].lacks)
+    reason = Text("It stayed at {v} in {n} samples.", "在 {n} 个样本中保持 {v}。").fill(v=int(values[-1]), n=total)
+    return answer(blank, standing, met=True, value=Decimal(0), reason=reason, margin=Decimal(0))
 
 
 def tier_exercised(run: Run) -> ClaimResult:
     """Return the claim that the soak loaded KV from the external tier: else it says nothing about it. Growth is added up over restarts."""
 
     def findings() -> Iterator[Finding]:
-        values = [total(t.get("metrics"), EXTERNAL_HITS) for t in run.pack.telemetry]
-        known = [v for v in values if v is not None]
-        if len(known) < 2:
+        samples = run.pack.samples
+        if samples is None or samples.hits_known < 2:
             return
-        grown = sum((max(b - a, Decimal(0)) for a, b in itertools.pairwise(known)), Decimal(0))
+        grown = samples.hits_grown
         reason = Text("{n} prompt tokens came from the external tier.", "{n} 个提示词元来自外部层。").fill(n=format(grown.normalize(), "f"))
         yield Finding(ClaimStatus.HOLDS if grown > 0 else ClaimStatus.BREACHED, reason, grown, run.key, None, (run.pack.path("telemetry.jsonl"),))
 
@@ -143,10 +177,9 @@ def tier_exercised(run: Run) -> ClaimResult:
 
 def rss_by_slice(soak: Soak) -> dict[int, int]:
     """Return the median resident memory of the engine in each window, for the chart."""
-    width = int(soak.plan.scaled_seconds(soak.plan.g4.window.base) * NS)
-    bins: dict[int, list[int]] = {}
-    for row in soak.pack.telemetry:
-        mono, rss = count(row.get("mono_ns")), count(at(row, "engine", "rss_bytes"))
-        if mono is not None and rss and row.get("boot_id") == soak.clock.boot_id and mono >= soak.clock.start_ns:
-            bins.setdefault((mono - soak.clock.start_ns) // width, []).append(rss)
-    return {index: int(median(values)) for index, values in bins.items()}
+    mine = soak.counted() & (soak.telemetry.gauges["rss"] > 0)
+    bins = (soak.telemetry.mono[mine] - soak.line.start_ns) // soak.width_ns
+    values = soak.telemetry.gauges["rss"][mine]
+    order = np.argsort(bins, kind="stable")
+    found, edges = np.unique(bins[order], return_index=True)
+    return {int(b): int(np.median(part)) for b, part in zip(found, np.split(values[order], edges[1:]), strict=True)} if len(found) else {}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gates.bundle import Bundle
 from gates.model import Problem
 from gates.readers.strict import Reader, at, count, whole
 
+if TYPE_CHECKING:
+    from gates.readers.soak_records import SoakRecords
+    from gates.readers.soak_telemetry import SoakTelemetry
+
+LONG = ("records.jsonl", "telemetry.jsonl")
 GOOD_FINISH = "length"  # fixed output length with ignore_eos: any other end is a request that did less
 
 
@@ -37,6 +42,13 @@ class Request:
     mono_ns: int
     boot_id: str
     failure: str | None  # why it did not do its whole work; judged from the facts, not only from the driver's label
+
+    @property
+    def failure_but_times(self) -> str | None:
+        """Return why it did not do its whole work, had its times been in order (or, without a first text, for want of it)."""
+        if self.error is not None or self.http_status != 200 or self.first_text_ns is None:
+            return self.failure
+        return _failure(None, 200, (0, 1, 1), self.finish_reason, self.completion_tokens if self.prompt_tokens is not None else None)
 
     @property
     def ttft_ns(self) -> int:
@@ -68,7 +80,8 @@ class Pack:
     client: Mapping[str, Any] = field(default_factory=dict)
     workload: Mapping[str, Any] = field(default_factory=dict)
     exit: Mapping[str, Any] = field(default_factory=dict)
-    telemetry: tuple[dict[str, Any], ...] = ()
+    records: SoakRecords | None = None  # of a soak, whose requests stand in columns and not in `requests`
+    samples: SoakTelemetry | None = None
     events: tuple[dict[str, Any], ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -93,14 +106,25 @@ class Pack:
         return rows[0], rows[1]
 
 
-def read_pack(bundle: Bundle, step: str, host: str, names: Iterable[str]) -> Pack:
-    """Read the pack of a step on a host. `names` are the files that the step must bring; each that is missing is a problem."""
+def read_pack(bundle: Bundle, step: str, host: str, names: Iterable[str], counters: Sequence[str] = ()) -> Pack:
+    """Read the pack of a step on a host. `names` are the files that the step must bring; each that is missing is a problem.
+
+    A pack with telemetry is a soak's: its long journals are read into columns, `counters` are the ones that the plan names.
+    """
     reader = Reader(bundle, f"evidence/{step}/{host}")
     wanted = set(names)
-    rows = {n: tuple(reader.journal(n)) for n in sorted(wanted) if n.endswith(".jsonl") and n != "records.jsonl"}
+    rows = {n: tuple(reader.journal(n)) for n in sorted(wanted) if n.endswith(".jsonl") and n not in LONG}
     docs = {n: reader.document(n) for n in sorted(wanted) if n.endswith(".json")}
-    requests = _requests(reader) if "records.jsonl" in wanted else ()
-    _check_exit(reader, docs.get("exit.json", {}), len(requests))
+    requests: tuple[Request, ...] = ()
+    records = samples = None
+    if "telemetry.jsonl" in wanted:
+        from gates.readers.soak_records import read_records  # in columns: only who judges a soak pays for numpy
+        from gates.readers.soak_telemetry import read_telemetry
+
+        records, samples = read_records(reader, "soak"), read_telemetry(reader, counters)
+    elif "records.jsonl" in wanted:
+        requests = _requests(reader)
+    _check_exit(reader, docs.get("exit.json", {}), len(requests) if records is None else records.whole)
     return Pack(
         step=step,
         host=host,
@@ -115,7 +139,8 @@ def read_pack(bundle: Bundle, step: str, host: str, names: Iterable[str]) -> Pac
         client=docs.get("client.json", {}),
         workload=docs.get("workload.json", {}),
         exit=docs.get("exit.json", {}),
-        telemetry=rows.get("telemetry.jsonl", ()),
+        records=records,
+        samples=samples,
         events=rows.get("events.jsonl", ()),
         problems=tuple(reader.problems),
     )
@@ -124,7 +149,7 @@ def read_pack(bundle: Bundle, step: str, host: str, names: Iterable[str]) -> Pac
 def _requests(reader: Reader) -> tuple[Request, ...]:
     out = []
     for row in reader.journal("records.jsonl"):
-        request = _request(row)
+        request = request_of(row)
         if request is None:
             reader.trouble(
                 "malformed",
@@ -137,7 +162,7 @@ def _requests(reader: Reader) -> tuple[Request, ...]:
     return tuple(out)
 
 
-def _request(row: Mapping[str, Any]) -> Request | None:
+def request_of(row: Mapping[str, Any]) -> Request | None:
     """Return the typed request, or None when a field that every request has is missing or of the wrong type."""
     seq, sent, end, mono = (count(row.get(k)) for k in ("seq", "sent_ns", "end_ns", "mono_ns"))
     prompt, tokens, limit = (count(row.get(k)) for k in ("prompt", "prompt_tokens_sent", "max_tokens"))

@@ -31,7 +31,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse, object_pairs_hook=_once)
 
 
-def _decode(text: str) -> Any:
+def decode(text: str) -> Any:
+    """Return the value of one JSON text, read strictly. Raises ValueError that says what is wrong, RecursionError for a bottomless one."""
     value = _DECODER.decode(text)
     if has_broken_text(value, text):
         raise ValueError("it holds half of a surrogate pair, which is no text")
@@ -55,6 +56,10 @@ class Reader:
         path = self.path(name)
         self.problems.append(Problem(code, Text(f"{path}: {en}", f"{path}：{zh}"), path))
 
+    def unreadable(self, name: str, error: Unreadable) -> None:
+        """Record that a file is not what the manifest says."""
+        self.problems.append(Problem("unreadable", error.text, self.path(name)))
+
     def raw(self, name: str) -> str | None:
         """Return a file as text, or None after recording that it is missing, changed or not UTF-8."""
         if not self.bundle.has(self.path(name)):
@@ -63,7 +68,7 @@ class Reader:
         try:
             return self.bundle.bytes(self.path(name)).decode("utf-8")
         except Unreadable as error:
-            self.problems.append(Problem("unreadable", error.text, self.path(name)))
+            self.unreadable(name, error)
         except UnicodeDecodeError:
             self.trouble("encoding", name, "is not UTF-8 text.", "不是 UTF-8 文本。")
         return None
@@ -74,7 +79,7 @@ class Reader:
         if text is None:
             return {}
         try:
-            data = _decode(text)
+            data = decode(text)
         except (ValueError, RecursionError) as error:
             self.trouble("json", name, f"is not readable as JSON: {error}.", f"无法按 JSON 解析：{error}。")
             return {}
@@ -96,7 +101,7 @@ class Reader:
         rows: list[dict[str, Any]] = []
         for number, line in enumerate(lines, 1):
             try:
-                row = _decode(line)
+                row = decode(line)
             except (ValueError, RecursionError) as error:
                 self.trouble("json", name, f"line {number} is not readable as JSON: {error}.", f"第 {number} 行无法按 JSON 解析：{error}。")
                 continue

@@ -59,19 +59,18 @@ def client_healthy(data: Findings, arm: str) -> ClaimResult:
 
 
 def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
-    good = [r for r in run.pack.of(run.phase, tier) if r.failure is None]
-    delays = [r.first_text_ns - r.server_first_sent_ns for r in good if r.server_first_sent_ns is not None and r.first_text_ns is not None]
+    times, delays = _times(run, tier)
     files = (run.pack.path("records.jsonl"), run.pack.path("client.json"))
-    if not good:
+    if not times:
         return unknown(run, "no request succeeded at this tier.", "该档位没有成功的请求。", tier=tier, files=("records.jsonl",))
-    ttft = median([r.ttft_ns for r in good])
+    ttft = median(times)
     if not delays:
         share = to_decimal(Fraction(lag) / ttft, 12)
         reason = Text(
             "the engine gives no stamps; the event loop's p99 lag is {v} of the TTFT (at most {l}).",
             "引擎不提供时间戳；事件循环 p99 滞后为 TTFT 的 {v}（上限 {l}）。",
         )
-    elif len(delays) < len(good) or min(delays) < 0:
+    elif len(delays) < len(times) or min(delays) < 0:
         return unknown(
             run, "the engine's stamps are missing or contradict the client's.", "引擎时间戳缺失或与客户端矛盾。", tier=tier, files=("records.jsonl",)
         )
@@ -79,6 +78,18 @@ def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
         share = to_decimal(median(delays) / ttft, 12)
         reason = Text("the client takes {v} of the TTFT p50 (at most {l}).", "客户端占 TTFT p50 的 {v}（上限 {l}）。")
     return Finding(holds(share <= limit), reason.fill(v=percent(share, limit), l=percent(limit)), share, run.key, tier, files)
+
+
+def _times(run: Run, tier: int) -> tuple[list[int], list[int]]:
+    """Return TTFT (ns) and the client's delay of the first text (ns) of the requests without failure; no delay where the engine gave no stamp."""
+    soak = run.pack.records
+    if soak is not None:
+        good = soak.where(soak.good & (soak.tier == tier))
+        return (good.first - good.sent).tolist(), (good.first - good.server)[good.server >= 0].tolist()
+    kept = [r for r in run.pack.of(run.phase, tier) if r.failure is None]
+    return [r.ttft_ns for r in kept], [
+        r.first_text_ns - r.server_first_sent_ns for r in kept if r.server_first_sent_ns is not None and r.first_text_ns is not None
+    ]
 
 
 def littles_law(data: Findings, arm: str) -> ClaimResult:

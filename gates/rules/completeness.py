@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gates.bundle import INPUTS, Bundle
 from gates.model import CheckResult, Problem, StepKind, StepSpec, Verdict
@@ -34,7 +35,7 @@ def gather(plan: Plan, bundle: Bundle, steps: Sequence[StepSpec], *, known: Sequ
         if len(hosts) != 1:
             problems.append(_not_one_host(step, hosts))
             continue
-        pack = read_pack(bundle, step.key, hosts[0], names)
+        pack = read_pack(bundle, step.key, hosts[0], names, plan.g4.fatal_counters)
         problems += [p for p in pack.problems if p.code != "missing"]  # missing files are listed by identity already
         problems += [*_wrong_job(bundle, step, pack), *_phase_problems(step, pack)]
         tiers = [int(t["tier"]) for t in step.params["tiers"]]
@@ -130,7 +131,7 @@ def _phase_problems(step: StepSpec, pack: Pack) -> list[Problem]:
     ]
     problems = []
     for name, tier in wanted:
-        phase = pack.phase(name, tier)
+        phase = _soak_phase(pack, tier) if soak and name == "soak" else pack.phase(name, tier)
         begun, ended = count(at(phase, "started_ns")), count(at(phase, "ended_ns"))
         label = f"{name} c{tier}" if tier else name
         if begun is None or ended is None or ended < begun:
@@ -139,6 +140,12 @@ def _phase_problems(step: StepSpec, pack: Pack) -> list[Problem]:
             )
             problems.append(Problem("phase", text, where))
     return problems
+
+
+def _soak_phase(pack: Pack, tier: int | None) -> dict[str, Any] | None:
+    """Return the newest phase of a soak: after a reboot of the host the job goes on in another boot, and has a phase in each."""
+    rows = [p for p in pack.phases if p.get("phase") == "soak" and p.get("tier") == tier]
+    return rows[-1] if rows and len({str(p.get("boot_id")) for p in rows}) == len(rows) else None
 
 
 def _wrong_job(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:

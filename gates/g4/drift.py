@@ -1,0 +1,135 @@
+"""The checks of change over time: level, trend, steadiness. Windows without enough requests are gaps and stay gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from statistics import median
+
+from gates.g4.answers import answer, check
+from gates.g4.series import Slice, Soak
+from gates.model import CheckResult, Limit, Severity
+from gates.rules.estimates import percent, to_decimal
+from gates.rules.standing import Standing
+from gates.rules.trends import spread_and_slope, steady_state, theil_sen, worst_shift
+from gates.text import Text
+
+_SHOWN = {"ttft_p50": Text("TTFT p50", "TTFT p50"), "throughput": Text("throughput", "吞吐")}
+
+
+def drift(soak: Soak, standing: Standing) -> list[CheckResult]:
+    """Return the checks of TTFT p50 and throughput over time: no adverse change of level, no adverse trend, and whether it was steady."""
+    usable, few = _usable(soak)
+    out = []
+    for name, upwards in (("ttft_p50", True), ("throughput", False)):
+        values = [float(_value(s, name) or 0) for s in usable]
+        out.append(_level(soak, standing, name, usable, values, few, upwards=upwards))
+        points = [(float(s.index), v) for s, v in zip(usable, values, strict=True)]
+        out.append(_trend(soak, standing, name, points, few, upwards=upwards))
+    return [*out, *(_steady(soak, standing, name, {s.index for s in usable}) for name in _SHOWN)]
+
+
+def _value(window: Slice, name: str) -> Fraction | None:
+    return window.ttft_p50 if name == "ttft_p50" else window.output_per_s
+
+
+def _usable(soak: Soak) -> tuple[list[Slice], int]:
+    """Return the windows that carry a median and no injection, and how many had too few requests."""
+    clean = [s for s in soak.slices if not soak.injected(soak.line.boot_id, s.start_ns, s.start_ns + soak.width_ns)]
+    usable = [s for s in clean if s.ttft_p50 is not None and s.output_per_s > 0]
+    return usable, len(clean) - len(usable)
+
+
+def _too_few(soak: Soak, usable: int, few: int) -> Text | None:
+    """Return why the windows do not carry a judgement, or None."""
+    least, share = 2 * soak.plan.g4.change_point.windows_min, soak.plan.g4.coverage_min
+    if usable >= least and usable >= share * (usable + few):
+        return None
+    return Text(
+        "{u} of {n} windows of {w} have at least {r} requests; it takes {l} windows, and {s} of all: not judged.",
+        "{n} 个 {w} 窗口中有 {u} 个达到 {r} 个请求；至少需 {l} 个窗口且占比 {s}：不作判定。",
+    ).fill(u=usable, n=usable + few, w=soak.plan.g4.window, r=soak.plan.g4.window_requests_min, l=least, s=percent(share, places=0))
+
+
+def _level(soak: Soak, standing: Standing, name: str, windows: Sequence[Slice], values: Sequence[float], few: int, *, upwards: bool) -> CheckResult:
+    limit, rule, shown = soak.plan.g4.hourly_drift_max, soak.plan.g4.change_point, _SHOWN[name]
+    title = Text("No change of level: {n}", "无水平突变：{n}").fill(n=shown)
+    blank = check(f"drift_{name}", title, Limit("<=", high=limit), "g4.hourly_drift_max", soak.files("records.jsonl"))
+    short = _too_few(soak, len(values), few)
+    if short:
+        return answer(blank, standing, met=None, value=None, reason=short)
+    shift = worst_shift(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max))
+    size = Decimal(0) if shift is None else Decimal(repr(round(shift.size, 10)))
+    if shift is None:
+        reason = Text("{k} windows of {w}: no adverse change of level that can be told from noise.", "{k} 个 {w} 窗口：没有可与噪声区分的不利突变。")
+        reason = reason.fill(k=len(values), w=soak.plan.g4.window)
+    else:
+        hour = soak.line.hour(windows[shift.at].start_ns)
+        reason = Text("{n} is worse by {v} from hour {h} on (at most {l}; p = {p}).", "{n}自第 {h} 小时起变差 {v}（上限 {l}；p = {p}）。")
+        reason = reason.fill(n=shown, v=percent(size, limit), h=f"{hour:.1f}", l=percent(limit), p=f"{shift.p:.1e}")
+    return answer(blank, standing, met=size <= limit, value=size, reason=reason, margin=limit - size)
+
+
+def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[float, float]], few: int, *, upwards: bool) -> CheckResult:
+    limit, shown = soak.plan.g4.excursion_max, _SHOWN[name]
+    title = Text("No trend over the soak: {n}", "全程无趋势：{n}").fill(n=shown)
+    blank = check(f"excursion_{name}", title, Limit("<=", high=limit), "g4.excursion_max", soak.files("records.jsonl"))
+    short = _too_few(soak, len(points), few)
+    fit = theil_sen(points, float(soak.plan.decision.confidence)) if short is None else None
+    if short or fit is None:
+        return answer(blank, standing, met=None, value=None, reason=short or Text("Too few windows for a trend.", "窗口过少，无法判断趋势。"))
+    change = fit[0] * (points[-1][0] - points[0][0]) / median(v for _, v in points)
+    adverse = Decimal(repr(round(max(change if upwards else -change, 0.0), 10)))
+    reason = Text(
+        "A straight line through the windows changes {n} for the worse by {v} over the soak (at most {l}).",
+        "各窗口的拟合直线表明{n}全程变差 {v}（上限 {l}）。",
+    )
+    reason = reason.fill(n=shown, v=percent(adverse, limit), l=percent(limit))
+    return answer(blank, standing, met=adverse <= limit, value=adverse, reason=reason, margin=limit - adverse)
+
+
+def _steady(soak: Soak, standing: Standing, name: str, usable: set[int]) -> CheckResult:
+    """Return the advisory check that the series was steady in SNIA's sense: early on, and still at the end."""
+    rule, shown = soak.plan.g4.steady_state, _SHOWN[name]
+    title = Text("Steady state: {n}", "稳态：{n}").fill(n=shown)
+    blank = check(
+        f"steady_{name}",
+        title,
+        Limit("<=", high=rule.spread_max),
+        "g4.steady_state",
+        soak.files("records.jsonl"),
+        severity=Severity.ADVISORY,
+    )
+    values = [_value(s, name) if s.index in usable else None for s in soak.slices]
+    if len(values) < rule.rounds:
+        few = Text("{n} windows; it takes {r} in a row.", "仅 {n} 个窗口，需连续 {r} 个。").fill(n=len(values), r=rule.rounds)
+        return answer(blank, standing, met=None, value=None, reason=few)
+    limits = {"spread_max": Fraction(rule.spread_max), "slope_max": Fraction(rule.slope_max)}
+    found = steady_state(values, rounds=rule.rounds, within=rule.within, **limits)
+    tail = spread_and_slope(values[-rule.rounds :])
+    if tail is None:
+        gap = Text("One of the last {r} windows has too few requests.", "最后 {r} 个窗口中有窗口请求过少。").fill(r=rule.rounds)
+        return answer(blank, standing, met=None, value=None, reason=gap)
+    spread, slope = tail
+    still = spread <= limits["spread_max"] and slope <= limits["slope_max"]
+    said = Text(
+        "In the last {r} windows {n} spread over {v} of its mean (at most {l}) and its fitted line moved {s} (at most {m}); ",
+        "最后 {r} 个窗口内{n}的极差为均值的 {v}（上限 {l}），拟合直线变化 {s}（上限 {m}）；",
+    ).fill(
+        r=rule.rounds,
+        n=shown,
+        v=percent(spread, rule.spread_max),
+        l=percent(rule.spread_max),
+        s=percent(slope, rule.slope_max),
+        m=percent(rule.slope_max),
+    )
+    if found is None:
+        never = Text("no {r} of the first {w} windows in a row were steady.", "前 {w} 个窗口中没有连续 {r} 个处于稳态。")
+        first = never.fill(r=rule.rounds, w=rule.within)
+    else:
+        hour = soak.line.hour(soak.slices[found.at].start_ns + soak.width_ns)
+        first = Text("it was steady first at hour {h}.", "首次于第 {h} 小时达到稳态。").fill(h=f"{hour:.1f}")
+    reason = Text(said.en + first.en, said.zh + first.zh)
+    value = to_decimal(spread, 10)
+    return answer(blank, standing, met=found is not None and still, value=value, reason=reason, margin=rule.spread_max - value)

@@ -1,0 +1,124 @@
+"""The judgement of the soak: evidence in columns, the timeline, the checks in the order in which people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gates.bundle import Bundle
+from gates.g4.checks import duration, engine_restarts, error_budget, error_rate, injection_checks, soak_clock
+from gates.g4.drift import drift
+from gates.g4.series import Soak, slices
+from gates.g4.telemetry import coverage, fatal_counters, handles, leak, rss_by_slice, tier_exercised
+from gates.g4.timeline import boots_in_order, injections, timeline
+from gates.model import CheckResult, GateJudgement, Problem, StepSpec, Verdict
+from gates.plan import Plan
+from gates.readers.strict import count
+from gates.rules import client
+from gates.rules.claim import Run
+from gates.rules.completeness import evidence_check, gather, wanted_files
+from gates.rules.estimates import ms, to_decimal
+from gates.rules.standing import Standing, leave_out, not_tested, validity_check
+from gates.text import Text
+
+_RISK = Text(
+    "Decision rule: each figure against its limit. A soak without a fault shows that the product can run so long, not that it always will.",
+    "判定规则：各项数值直接与限值比较。一次无故障的稳定性运行表明产品能够持续运行，不保证永不故障。",
+)
+
+
+def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudgement:
+    """Judge a G4 bundle against the steps that the gate declares."""
+    gathered = gather(plan, bundle, declared)
+    data, problems = gathered.findings, list(gathered.problems)
+    soak = _soak(plan, bundle, data.runs[0], problems) if data.runs else None
+    found = (*(tier_exercised(run) for run in data.runs), *(f(data, arm) for arm in data.arms for f in (client.client_healthy, client.calibration)))
+    claims = leave_out(plan, found)
+    standing = Standing(not problems, claims)
+    checks: list[CheckResult] = [evidence_check("G4", problems, len(wanted_files(bundle, declared))), validity_check("G4", standing)]
+    if soak is None:
+        title, nothing = Text("Soak duration", "稳定性运行时长"), Text("There is no soak to judge.", "没有可判定的稳定性运行。")
+        checks.append(CheckResult("g4.duration", title, Verdict.INCONCLUSIVE, nothing))
+        return GateJudgement(checks=tuple(checks), claims=claims, not_tested=not_tested(plan), risk=_RISK)
+    checks += [
+        duration(soak, standing),
+        soak_clock(soak, standing),
+        engine_restarts(soak, standing),
+        error_rate(soak, standing),
+        *error_budget(soak, standing),
+        *drift(soak, standing),
+        leak(soak, standing),
+        *handles(soak, standing),
+        *coverage(soak, standing),
+        *fatal_counters(soak, standing),
+        *injection_checks(soak, standing),
+    ]
+    return GateJudgement(checks=tuple(checks), claims=claims, not_tested=not_tested(plan), figures=_figures(soak), risk=_RISK)
+
+
+def _soak(plan: Plan, bundle: Bundle, run: Run, problems: list[Problem]) -> Soak | None:
+    """Return what the checks are made from, or None after recording why not."""
+    labelled, path = injections(bundle.inputs), run.pack.path("records.jsonl")
+    if labelled is None:
+        text = Text(
+            "evidence/inputs.json: a labelled injection lacks its times, boot or label.", "evidence/inputs.json：某项注入缺少时间、开机标识或标签。"
+        )
+        problems.append(Problem("injections", text, "evidence/inputs.json"))
+    records, telemetry = run.pack.records, run.pack.samples
+    if records is None or telemetry is None or not len(records) or labelled is None or not _within_phase(run):
+        text = Text("{p}: no request of the soak lies within its phase.", "{p}：没有处于稳定性阶段内的请求。").fill(p=path)
+        problems.append(Problem("no_soak", text, path))
+        return None
+    for name, boots, column in (("records.jsonl", records.boots, records.boot), ("telemetry.jsonl", telemetry.boots, telemetry.boot)):
+        if len(boots) > 1 and (np.diff(column) < 0).any():
+            text = Text("{p}: a boot of the host comes back after another; no host does that.", "{p}：某次开机在另一次开机之后再次出现，不合常理。")
+            problems.append(Problem("boots", text.fill(p=run.pack.path(name)), run.pack.path(name)))
+    line = timeline(plan, run.pack, records, telemetry, bundle.inputs, labelled)
+    return Soak(plan, bundle, run.pack, line, records, telemetry, slices(plan, records, line), labelled)
+
+
+def _within_phase(run: Run) -> bool:
+    """Tell whether the load of a soak in one boot lies within its phase, as the job recorded it."""
+    records, telemetry = run.pack.records, run.pack.samples
+    phase = next((p for p in run.pack.phases if p.get("phase") == "soak"), None)
+    if records is None or telemetry is None or phase is None:
+        return False
+    if len(boots_in_order(records, telemetry)) > 1:
+        return True
+    begun, ended = count(phase.get("started_ns")), count(phase.get("ended_ns"))
+    return begun is not None and ended is not None and begun <= int(records.sent.min()) and int(records.end.max()) <= ended
+
+
+def _figures(soak: Soak) -> dict[str, Any]:
+    """Return the chart over time, one point a window in hours of the plan, and everything that broke the run with its cause."""
+    rss = rss_by_slice(soak)
+    rows = [
+        {
+            "hour": round(float(soak.line.hour(s.start_ns)), 3),
+            "requests": s.requests,
+            "errors": s.errors,
+            "ttft_p50_ms": None if s.ttft_p50 is None else float(ms(s.ttft_p50)),
+            "output_tokens_per_s": float(to_decimal(s.output_per_s, 3)),
+            "rss_bytes": rss.get(s.index),
+        }
+        for s in soak.slices
+    ]
+    g4 = soak.plan.g4
+    limits = {
+        "error_rate_max": format(g4.error_rate_max, "f"),
+        "hourly_drift_max": format(g4.hourly_drift_max, "f"),
+        "excursion_max": format(g4.excursion_max, "f"),
+        "duration_h": float(g4.duration.base / 3600),
+        "window_h": float(g4.window.base / 3600),
+    }
+    events = [
+        {
+            "hour": round(float(soak.line.hour(count(e.get("mono_ns")) or soak.line.start_ns, str(e.get("boot_id")))), 3),
+            "kind": str(e.get("kind")),
+            "detail": e.get("detail"),
+        }
+        for e in soak.pack.events[:200]
+    ]
+    return {"soak": rows, "limits": limits, "events": events, "breaks": [b.json() for b in soak.line.breaks[:200]]}

@@ -1,0 +1,333 @@
+"""The soak's clock (DESIGN 4.12): the boots of the host, what broke the run of the load, whose causes are approved, and from when time counts.
+
+Boot ids and monotonic time decide, never wall clocks. An hour on the timeline is an hour of load: what passed while the host was off no
+clock tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from gates.plan import Plan
+from gates.readers.run_pack import Pack
+from gates.readers.soak_records import SoakRecords
+from gates.readers.soak_telemetry import SoakTelemetry
+from gates.readers.strict import at, count, exact
+from gates.rules.estimates import NS
+from gates.text import Text
+
+PARTIES = {"vendor": Text("the vendor", "供方"), "customer": Text("the customer", "需方")}
+KINDS = {
+    "reboot": Text("host reboot", "主机重启"),
+    "load_gap": Text("no request under way", "无在途请求"),
+    "telemetry_gap": Text("no telemetry", "无遥测数据"),
+    "counter_reset": Text("counter reset", "计数器复位"),
+    "outage": Text("no request succeeded", "无请求成功"),
+}
+
+
+@dataclass(frozen=True)
+class Injection:
+    """A labelled disturbance, agreed beforehand: judged by its own check and kept out of the others."""
+
+    label: str
+    from_ns: int
+    to_ns: int
+    boot_id: str
+
+    def meets(self, boot_id: Any, from_ns: int, to_ns: int) -> bool:
+        """Return whether a stretch of time has a moment in common with it."""
+        return bool(boot_id == self.boot_id and self.from_ns <= to_ns and self.to_ns >= from_ns)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What people recorded as the cause of one break, and whether both parties approved it (evidence/inputs.json)."""
+
+    kind: str
+    text: str
+    approved: bool
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Break:
+    """Something that broke the run of the load. `event` names it for people and approvals; times are of boot `boot` (after a reboot: the new one).
+
+    `needed`: without an approved cause nothing is concluded. An outage needs none: its failures count as the product's until one is approved.
+    """
+
+    event: str
+    kind: str
+    boot: str
+    from_ns: int
+    to_ns: int
+    hour: Decimal
+    what: Text
+    needed: bool = True
+    cause: Cause | None = None
+
+    @property
+    def approved(self) -> bool:
+        """Return whether both parties approved its cause."""
+        return self.cause is not None and self.cause.approved
+
+    @property
+    def lacks(self) -> Text:
+        """Return the sentence that says what is missing before the clock may restart here."""
+        if self.cause is None:
+            return Text(
+                f"{self.what.en}: no cause is recorded; when one is, and both parties approve it, the soak clock restarts there.",
+                f"{self.what.zh}：尚未登记原因；登记并经双方确认后，稳定性计时从此处重新开始。",
+            )
+        names = [PARTIES[p] for p in self.cause.missing if p in PARTIES] or list(PARTIES.values())
+        en, zh = " and ".join(n.en for n in names), "和".join(n.zh for n in names)
+        return Text(
+            f"{self.what.en}: its cause ({self.cause.text}) lacks the approval of {en}.",
+            f"{self.what.zh}：其原因（{self.cause.text}）尚缺{zh}的确认。",
+        )
+
+    def json(self) -> dict[str, Any]:
+        """Return the form that stands among the figures of verdict.json."""
+        cause = None if self.cause is None else {"kind": self.cause.kind, "text": self.cause.text, "approved": self.cause.approved}
+        return {
+            "event": self.event,
+            "kind": self.kind,
+            "boot_id": self.boot,
+            "from_ns": self.from_ns,
+            "to_ns": self.to_ns,
+            "hour": self.hour,
+            "title": KINDS[self.kind].json(),
+            "what": self.what.json(),
+            "needed": self.needed,
+            "cause": cause,
+        }
+
+
+@dataclass(frozen=True)
+class Boot:
+    """One boot of the host as far as it was under load."""
+
+    id: str
+    start_ns: int
+    end_ns: int
+    offset: Decimal  # seconds of the plan that were under load in the boots before it
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The boots in order, and what broke the load. The clock is that of the last boot, from the last restart on."""
+
+    boots: tuple[Boot, ...]
+    breaks: tuple[Break, ...]
+    start_ns: int  # of the stretch that counts
+    scale: Decimal  # seconds of the plan for one second of the clock
+
+    @property
+    def last(self) -> Boot:
+        """Return the boot whose clock counts."""
+        return self.boots[-1]
+
+    @property
+    def boot_id(self) -> str:
+        """Return its id."""
+        return self.last.id
+
+    @property
+    def end_ns(self) -> int:
+        """Return the end of the stretch that counts."""
+        return self.last.end_ns
+
+    @property
+    def plan_seconds(self) -> Decimal:
+        """Return how many seconds of the plan the counted stretch was under load."""
+        return Decimal(self.end_ns - self.start_ns) / NS * self.scale
+
+    def hour(self, ns: int, boot_id: str | None = None) -> Decimal:
+        """Return a moment as hours of load since the beginning of the soak."""
+        boot = next((b for b in self.boots if b.id == boot_id), self.last)
+        return (boot.offset + Decimal(ns - boot.start_ns) / NS * self.scale) / 3600
+
+    @property
+    def open(self) -> tuple[Break, ...]:
+        """Return the breaks that need a cause which both parties have not approved."""
+        return tuple(b for b in self.breaks if b.needed and not b.approved)
+
+    @property
+    def excused(self) -> tuple[Break, ...]:
+        """Return the outages whose cause both parties approved: what failed in them was the site's."""
+        return tuple(b for b in self.breaks if b.kind == "outage" and b.approved)
+
+
+def injections(inputs: Mapping[str, Any]) -> tuple[Injection, ...] | None:
+    """Return the labelled injections, or None when one of them is not well formed."""
+    rows, out = inputs.get("injections"), []
+    if rows is not None and not isinstance(rows, list):
+        return None
+    for row in rows or ():
+        low, high, boot, label = count(at(row, "from_ns")), count(at(row, "to_ns")), at(row, "boot_id"), at(row, "label")
+        if low is None or high is None or high < low or not isinstance(boot, str) or not isinstance(label, str):
+            return None
+        out.append(Injection(label, low, high, boot))
+    return tuple(out)
+
+
+def causes(inputs: Mapping[str, Any]) -> dict[str, Cause]:
+    """Return the recorded causes by event. Only what is well formed and says `approved: true` is approved."""
+    rows, out = inputs.get("rig_causes"), {}
+    for row in rows if isinstance(rows, list) else ():
+        event, text, missing = at(row, "event"), at(row, "text"), at(row, "missing")
+        if isinstance(event, str) and isinstance(text, str) and event not in out:
+            lacks = tuple(str(p) for p in missing) if isinstance(missing, list) else ()
+            out[event] = Cause(str(at(row, "kind") or ""), text, at(row, "approved") is True and not lacks, lacks)
+    return out
+
+
+def boots_in_order(records: SoakRecords, telemetry: SoakTelemetry) -> tuple[str, ...]:
+    """Return every boot that any journal names, in order: that of the requests, with boots that only samples saw put behind their forerunner."""
+    out = list(records.boots)
+    for n, boot in enumerate(telemetry.boots):
+        if boot not in out:
+            out.insert(out.index(telemetry.boots[n - 1]) + 1 if n else 0, boot)
+    return tuple(out)
+
+
+def timeline(
+    plan: Plan, pack: Pack, records: SoakRecords, telemetry: SoakTelemetry, inputs: Mapping[str, Any], labels: Sequence[Injection]
+) -> Timeline:
+    """Return the soak's timeline. There must be at least one request.
+
+    The clock restarts at every reboot, and at any other break whose cause both parties approved.
+    """
+    scale, boots, offset = plan.rig.time_scale, [], Decimal(0)
+    for boot in boots_in_order(records, telemetry):
+        mine = records.boot == records.boots.index(boot) if boot in records.boots else np.zeros(len(records), dtype=bool)
+        if not mine.any():
+            boots.append(Boot(boot, 0, 0, offset))
+            continue
+        found = Boot(boot, int(records.sent[mine].min()), int(records.end[mine].max()), offset)
+        offset += Decimal(found.end_ns - found.start_ns) / NS * scale
+        boots.append(found)
+    known = causes(inputs)
+    bare = Timeline(tuple(boots), (), boots[-1].start_ns, scale)
+    found_breaks = []
+    for event, kind, boot, low, high, words, needed in _breaks(plan, pack, bare, records, telemetry, labels):
+        at_boot = boots[[b.id for b in boots].index(boot)]
+        hour = at_boot.offset / 3600 if kind == "reboot" else bare.hour(low, boot)
+        hour = hour.quantize(Decimal("0.01"))
+        what = Text("Hour {h}: ", "第 {h} 小时：").fill(h=f"{hour:f}")
+        found_breaks.append(Break(event, kind, boot, low, high, hour, Text(what.en + words.en, what.zh + words.zh), needed, known.get(event)))
+    start = max([bare.last.start_ns, *(b.to_ns for b in found_breaks if b.boot == bare.boot_id and b.kind != "reboot" and b.approved)])
+    return Timeline(tuple(boots), tuple(sorted(found_breaks, key=lambda b: (b.hour, b.event))), start, scale)
+
+
+_Found = tuple[str, str, str, int, int, Text, bool]
+
+
+def _breaks(plan: Plan, pack: Pack, line: Timeline, records: SoakRecords, telemetry: SoakTelemetry, labels: Sequence[Injection]) -> Iterator[_Found]:
+    """Yield every break that no labelled injection covers."""
+    gap = int(plan.scaled_seconds(plan.g4.gap_max.base) * NS)
+    spacing = _spacing(pack)
+    for before, boot in zip((None, *line.boots), line.boots, strict=False):
+        if before is not None and not any(i.meets(before.id, before.end_ns, before.end_ns + gap) for i in labels):
+            text = Text("the host booted anew (boot {b})", "主机重新启动（开机标识 {b}）").fill(b=boot.id)
+            yield f"boot:{boot.id}", "reboot", boot.id, boot.start_ns, boot.start_ns, text, True
+        for kind, low, high, text, needed in (
+            *_load_gaps(records, boot, max(gap, spacing), line.scale),
+            *_silences(telemetry, boot, gap, line.scale),
+            *_resets(telemetry, boot),
+            *_outages(records, boot, gap, line.scale),
+        ):
+            if not any(i.meets(boot.id, low, high) for i in labels):
+                yield f"{kind}:{boot.id}:{low}", kind, boot.id, low, high, text, needed
+
+
+def _spacing(pack: Pack) -> int:
+    """Return twice the time between the starts of requests that the job was told to keep at least (ns of the clock), 0 without such a cap."""
+    cap, seconds = count(at(pack.job, "soak", "request_cap")), exact(at(pack.job, "soak", "seconds"))
+    return int(2 * seconds / cap * NS) if cap and seconds else 0
+
+
+_Gap = tuple[str, int, int, Text, bool]
+
+
+def _load_gaps(records: SoakRecords, boot: Boot, most: int, scale: Decimal) -> Iterator[_Gap]:
+    """Yield the times in which no request was under way for longer than the largest gap that the plan allows."""
+    if boot.id not in records.boots:
+        return
+    mine = records.boot == records.boots.index(boot.id)
+    sent, end = records.sent[mine], records.end[mine]
+    order = np.argsort(sent, kind="stable")
+    until = np.maximum.accumulate(end[order])
+    for n in np.flatnonzero(sent[order][1:] - until[:-1] > most):
+        low, high = int(until[n]), int(sent[order][n + 1])
+        text = Text("no request was under way for {s} s", "{s} s 内没有在途请求").fill(s=_seconds(high - low, scale))
+        yield "load_gap", low, high, text, True
+
+
+def _silences(telemetry: SoakTelemetry, boot: Boot, most: int, scale: Decimal) -> Iterator[_Gap]:
+    """Yield the times under load without any sample for longer than the plan allows; both ends of the boot's load count."""
+    if boot.end_ns <= boot.start_ns:
+        return
+    stamps = stamps_of(telemetry, boot.id, boot.start_ns, boot.end_ns)
+    edges = np.concatenate([[boot.start_ns], stamps, [boot.end_ns]])
+    for n in np.flatnonzero(np.diff(edges) > most):
+        low, high = int(edges[n]), int(edges[n + 1])
+        yield "telemetry_gap", low, high, Text("no telemetry for {s} s", "{s} s 内没有遥测数据").fill(s=_seconds(high - low, scale)), True
+
+
+def stamps_of(telemetry: SoakTelemetry, boot_id: str, low: int, high: int) -> Any:
+    """Return the times of a boot's samples within two moments, in order."""
+    mine = telemetry.boot == telemetry.boots.index(boot_id) if boot_id in telemetry.boots else np.zeros(len(telemetry), dtype=bool)
+    stamps = telemetry.mono[mine]
+    return np.sort(stamps[(stamps >= low) & (stamps <= high)])
+
+
+def _resets(telemetry: SoakTelemetry, boot: Boot) -> Iterator[_Gap]:
+    """Yield where a counter went back within one boot: what it counted before is not known to be all."""
+    if boot.id not in telemetry.boots:
+        return
+    mine = telemetry.boot == telemetry.boots.index(boot.id)
+    mono = telemetry.mono[mine]
+    seen: dict[int, list[str]] = {}
+    low_of: dict[int, int] = {}
+    for name, values in telemetry.counters.items():
+        mine_values = values[mine]
+        known = (mine_values >= 0) & (mono >= 0)
+        kept, when = mine_values[known], mono[known]
+        for n in np.flatnonzero(np.diff(kept) < 0):
+            seen.setdefault(int(when[n + 1]), []).append(name)
+            low_of[int(when[n + 1])] = int(when[n])
+    for high, names in sorted(seen.items()):
+        text = Text("{n} went back within one boot", "{n} 在同一次开机内回退").fill(n=", ".join(sorted(names)))
+        yield "counter_reset", low_of[high], high, text, True
+
+
+def _outages(records: SoakRecords, boot: Boot, most: int, scale: Decimal) -> Iterator[_Gap]:
+    """Yield the times in which requests ended and none of them well, for longer than the plan's largest gap."""
+    if boot.id not in records.boots:
+        return
+    mine = records.boot == records.boots.index(boot.id)
+    good = records.good[mine]
+    if good.all():
+        return
+    end = records.end[mine]
+    edges = np.concatenate([[boot.start_ns], np.sort(end[good]), [boot.end_ns]])
+    bad = np.sort(end[~good])
+    for n in np.flatnonzero(np.diff(edges) > most):
+        low, high = int(edges[n]), int(edges[n + 1])
+        failed = int(np.searchsorted(bad, high, "right") - np.searchsorted(bad, low, "right"))
+        if failed:
+            text = Text("no request succeeded for {s} s ({n} failed)", "{s} s 内没有成功的请求（{n} 个失败）").fill(
+                s=_seconds(high - low, scale), n=failed
+            )
+            yield "outage", low, high, text, False
+
+
+def _seconds(ns: int, scale: Decimal) -> str:
+    return f"{Decimal(ns) / NS * scale:.0f}"

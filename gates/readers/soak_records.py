@@ -1,0 +1,172 @@
+"""The requests of a soak as columns: a million of them are judged in a few seconds and in little memory (docs/evidence-format.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gates.readers.journal import SEQ, Column, column, numbers, read_journal
+from gates.readers.run_pack import Request, request_of
+from gates.readers.shapes import Path, Shape, Wanted
+from gates.readers.strict import Reader
+
+NO_TEXT = "no_text"
+_SENT, _FIRST, _END, _SERVER = ("sent_ns",), ("first_text_ns",), ("end_ns",), ("server", "send_ns")
+_TOKENS: Path = ("usage", "completion_tokens")
+WANTED = Wanted(
+    counts=(_SENT, _FIRST, _END, _SERVER, _TOKENS),
+    exact=frozenset({("boot_id",), ("phase",), ("tier",), ("finish_reason",), ("http_status",), ("error", "kind")}),
+    whole=frozenset({("mono_ns",), ("prompt",), ("prompt_tokens_sent",), ("max_tokens",), ("usage", "prompt_tokens")}),
+)
+
+
+@dataclass(frozen=True)
+class SoakRecords:
+    """The requests of one phase, in the order of the journal. Times are nanoseconds of the boot's CLOCK_MONOTONIC, -1 for none.
+
+    `boot` and `failure` are indices into `boots` (in order of appearance) and `failures` (whose first is None: the whole work was done).
+    """
+
+    sent: Column
+    first: Column
+    end: Column
+    server: Column  # the engine's stamp of its first write
+    tokens: Column  # output tokens, -1 for unknown
+    tier: Column
+    boot: Column
+    failure: Column
+    boots: tuple[str, ...] = ()
+    failures: tuple[str | None, ...] = (None,)
+    lines: int = 0  # of the whole journal, of all phases
+    malformed: int = 0
+
+    def __len__(self) -> int:
+        return len(self.sent)
+
+    @property
+    def whole(self) -> int:
+        """Return how many records of all phases there are, malformed ones left out."""
+        return self.lines - self.malformed
+
+    @property
+    def good(self) -> Any:
+        """Return which requests did their whole work (a mask)."""
+        return self.failure == 0
+
+    def where(self, mask: Any) -> SoakRecords:
+        """Return the requests of a mask."""
+        picked = {name: getattr(self, name)[mask] for name in _COLUMNS}
+        return SoakRecords(**picked, boots=self.boots, failures=self.failures, lines=self.lines, malformed=self.malformed)
+
+    def kinds(self) -> dict[str, int]:
+        """Return how many requests failed in which way, the most frequent first."""
+        found: Sequence[int] = np.bincount(self.failure, minlength=len(self.failures)).tolist() if len(self) else []
+        named = {str(name): n for name, n in zip(self.failures, found, strict=False) if name is not None and n}
+        return dict(sorted(named.items(), key=lambda item: (-item[1], item[0])))
+
+
+_COLUMNS = ("sent", "first", "end", "server", "tokens", "tier", "boot", "failure")
+
+
+def read_records(reader: Reader, phase: str, name: str = "records.jsonl") -> SoakRecords:
+    """Read the journal of requests and keep those of a phase. What is wrong with it is recorded with the reader."""
+    sink = _Records(reader, phase, name)
+    lines = read_journal(reader, name, WANTED, sink)
+    return sink.done(lines)
+
+
+@dataclass
+class _Records:
+    reader: Reader
+    phase: str
+    name: str
+    parts: list[dict[str, Column]] = field(default_factory=list)
+    boots: dict[str, int] = field(default_factory=dict)
+    failures: dict[str | None, int] = field(default_factory=lambda: {None: 0})
+    facts: dict[int, Request] = field(default_factory=dict)  # of each shape: the line that made it, typed
+    malformed: int = 0
+
+    def block(self, shape: Shape, lines: Sequence[tuple[bytes, ...]]) -> None:
+        """Take lines of one shape: what the first of them was, typed, all of them are, but for the numbers taken out."""
+        like = self.facts.get(id(shape)) or request_of(shape.row)
+        if like is None:
+            raise ValueError("a malformed line makes no shape")
+        self.facts[id(shape)] = like
+        columns, count = list(zip(*lines, strict=True)), len(lines)
+        sent, end = column(shape, _SENT, columns, count), column(shape, _END, columns, count)
+        seq = numbers(columns[shape.places[SEQ]])
+        backwards = end < sent
+        if backwards.any():
+            self._bad([int(n) for n in seq[backwards]])
+        first = column(shape, _FIRST, columns, count)
+        part = {"seq": seq, "sent": sent, "first": first, "end": end, "server": column(shape, _SERVER, columns, count)}
+        part["tokens"] = column(shape, _TOKENS, columns, count)
+        part["failure"] = self._failure(like, sent, first, end)
+        self._keep(like, part, ~backwards)
+
+    def row(self, row: Mapping[str, Any]) -> bool:
+        """Take one line that was read strictly."""
+        request = request_of(row)
+        if request is None:
+            self._bad([row.get("seq")])
+            return False
+        one = {
+            "seq": request.seq,
+            "sent": request.sent_ns,
+            "first": -1 if request.first_text_ns is None else request.first_text_ns,
+            "end": request.end_ns,
+            "server": -1 if request.server_first_sent_ns is None else request.server_first_sent_ns,
+            "tokens": -1 if request.completion_tokens is None else request.completion_tokens,
+            "failure": self.failures.setdefault(request.failure, len(self.failures)),
+        }
+        self._keep(request, {key: np.array([value], dtype=np.int64) for key, value in one.items()}, np.array([True]))
+        return True
+
+    def done(self, lines: int) -> SoakRecords:
+        """Return what was kept, in the order of the journal."""
+        names = ("seq", *_COLUMNS)
+        whole = {name: np.concatenate([p[name] for p in self.parts]) if self.parts else np.zeros(0, dtype=np.int64) for name in names}
+        if len(whole["seq"]) and (np.diff(whole["seq"]) < 0).any():
+            order = np.argsort(whole["seq"], kind="stable")
+            whole = {name: values[order] for name, values in whole.items()}
+        seen, at = np.unique(whole["boot"], return_index=True)  # boots in the order in which the journal names them
+        order_of = {int(boot): n for n, (_, boot) in enumerate(sorted(zip(at, seen, strict=True)))}
+        by_code = {code: name for name, code in self.boots.items()}
+        if len(order_of) > 1:
+            whole["boot"] = np.array([order_of[int(b)] for b in seen], dtype=np.int64)[np.searchsorted(seen, whole["boot"])]
+        else:
+            whole["boot"] = np.zeros(len(whole["boot"]), dtype=np.int64)
+        boots = tuple(by_code[code] for code in order_of)
+        kept = {name: whole[name] for name in _COLUMNS}
+        return SoakRecords(**kept, boots=boots, failures=tuple(self.failures), lines=lines, malformed=self.malformed)
+
+    def _failure(self, like: Request, sent: Column, first: Column, end: Column) -> Column:
+        """Return the failure of each line: the facts of the form first, as in run_pack, and the order of its times where they decide."""
+        untimed = like.error is not None or like.http_status != 200
+        code = self.failures.setdefault(like.failure_but_times, len(self.failures))
+        out = np.full(len(sent), code, dtype=np.int64)
+        if not untimed:
+            late = self.failures.setdefault(NO_TEXT, len(self.failures))
+            out[~((sent < first) & (first <= end))] = late
+        return out
+
+    def _keep(self, like: Request, part: dict[str, Column], mask: Any) -> None:
+        if like.phase != self.phase:
+            return
+        count = len(part["seq"])
+        part["boot"] = np.full(count, self.boots.setdefault(like.boot_id, len(self.boots)), dtype=np.int64)
+        part["tier"] = np.full(count, -1 if like.tier is None else like.tier, dtype=np.int64)
+        self.parts.append(part if mask.all() else {name: values[mask] for name, values in part.items()})
+
+    def _bad(self, seq: Sequence[Any]) -> None:
+        for n in seq[:5] if self.malformed < 5 else ():  # a handful names the trouble; the count tells how much of it there is
+            self.reader.trouble(
+                "malformed",
+                self.name,
+                f"the record with seq {n!r} lacks a field or holds one of the wrong type.",
+                f"seq 为 {n!r} 的记录缺少字段或字段类型错误。",
+            )
+        self.malformed += len(seq)

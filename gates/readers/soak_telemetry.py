@@ -1,0 +1,140 @@
+"""The samples of a soak as columns: the engine's process and memory, the host, the tier's files, and counters (docs/evidence-format.md)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from gates.readers.journal import SEQ, Column, column, numbers, read_journal
+from gates.readers.prometheus import EXTERNAL_HITS, total
+from gates.readers.shapes import Path, Shape, Wanted
+from gates.readers.strict import Reader, at, count
+
+DEAD, UNSEEN = -1, -2  # instead of a process: it was gone; the sample does not show it
+_MONO: Path = ("mono_ns",)
+GAUGES: Mapping[str, Path] = {
+    "rss": ("engine", "rss_bytes"),
+    "fds": ("engine", "fds"),
+    "threads": ("engine", "threads"),
+    "kv": ("kv_dir_bytes",),
+    "free": ("host", "mem_available_bytes"),
+}
+
+
+@dataclass(frozen=True)
+class SoakTelemetry:
+    """Samples in the order of the journal; -1 stands for a value that is missing or no whole number.
+
+    `boot` is an index into `boots`, `life` one into `lives` (pid, start ticks), or DEAD, or UNSEEN.
+    """
+
+    mono: Column
+    boot: Column
+    life: Column
+    gauges: Mapping[str, Column]
+    counters: Mapping[str, Column]
+    boots: tuple[str, ...] = ()
+    lives: tuple[tuple[int, int], ...] = ()
+    hits_known: int = 0  # samples that show the tier's hits
+    hits_grown: Decimal = Decimal(0)  # tokens, added up over restarts of the engine
+
+    def __len__(self) -> int:
+        return len(self.mono)
+
+
+def read_telemetry(reader: Reader, counters: Sequence[str], name: str = "telemetry.jsonl") -> SoakTelemetry:
+    """Read the journal of samples with the counters that the plan names. What is wrong with it is recorded with the reader."""
+    sink = _Samples(tuple(counters))
+    read_journal(reader, name, sink.wanted, sink)
+    return sink.done()
+
+
+@dataclass
+class _Samples:
+    names: tuple[str, ...]
+    parts: list[dict[str, Column]] = field(default_factory=list)
+    boots: dict[str, int] = field(default_factory=dict)
+    lives: dict[tuple[int, int], int] = field(default_factory=dict)
+    hits: list[tuple[int, Decimal]] = field(default_factory=list)  # (seq, total)
+
+    @property
+    def wanted(self) -> Wanted:
+        """Return what is taken out of each line."""
+        exact = frozenset({("boot_id",), ("engine", "pid"), ("engine", "start_ticks"), ("engine", "alive")})
+        counts = (_MONO, *GAUGES.values(), *(("counters", name) for name in self.names))
+        return _HitsWanted(counts, (), exact)
+
+    def block(self, shape: Shape, lines: Sequence[tuple[bytes, ...]]) -> None:
+        """Take lines of one shape."""
+        columns, size = list(zip(*lines, strict=True)), len(lines)
+        part = {name: column(shape, path, columns, size) for name, path in self._paths().items()}
+        part["seq"] = numbers(columns[shape.places[SEQ]])
+        places = [n for path, n in shape.places.items() if path[:1] == ("metrics",)]
+        series = [path[1] for path in shape.places if path[:1] == ("metrics",)]
+        for values, seq in zip(lines, part["seq"], strict=True):
+            found = total({key: values[n].decode() for key, n in zip(series, places, strict=True)}, EXTERNAL_HITS)
+            if found is not None:
+                self.hits.append((int(seq), found))
+        self._keep(shape.row, part)
+
+    def row(self, row: Mapping[str, Any]) -> bool:
+        """Take one sample that was read strictly."""
+        part = {}
+        for name, path in {**self._paths(), "seq": SEQ}.items():
+            value = count(at(row, *path))
+            part[name] = np.array([-1 if value is None else value], dtype=np.int64)
+        found = total(row.get("metrics"), EXTERNAL_HITS)
+        if found is not None:
+            self.hits.append((int(part["seq"][0]), found))
+        self._keep(row, part)
+        return True
+
+    def done(self) -> SoakTelemetry:
+        """Return what was kept, in the order of the journal."""
+        names = ("seq", "boot", "life", *self._paths())
+        whole = {name: np.concatenate([p[name] for p in self.parts]) if self.parts else np.zeros(0, dtype=np.int64) for name in names}
+        if len(whole["seq"]) and (np.diff(whole["seq"]) < 0).any():
+            order = np.argsort(whole["seq"], kind="stable")
+            whole = {name: values[order] for name, values in whole.items()}
+        known = [value for _, value in sorted(self.hits, key=lambda pair: pair[0])]
+        grown = sum((max(b - a, Decimal(0)) for a, b in itertools.pairwise(known)), Decimal(0))
+        return SoakTelemetry(
+            mono=whole["mono"],
+            boot=whole["boot"],
+            life=whole["life"],
+            gauges={name: whole[name] for name in GAUGES},
+            counters={name: whole["counter " + name] for name in self.names},
+            boots=tuple(self.boots),
+            lives=tuple(self.lives),
+            hits_known=len(known),
+            hits_grown=grown,
+        )
+
+    def _paths(self) -> dict[str, Path]:
+        return {"mono": _MONO, **GAUGES, **{"counter " + name: ("counters", name) for name in self.names}}
+
+    def _keep(self, row: Mapping[str, Any], part: dict[str, Column]) -> None:
+        """Add what all these samples have in common: the boot and the process."""
+        size, boot = len(part["seq"]), row.get("boot_id")
+        code = self.boots.setdefault(boot, len(self.boots)) if isinstance(boot, str) else -1
+        part["boot"] = np.full(size, code, dtype=np.int64)
+        alive, pid, ticks = at(row, "engine", "alive"), count(at(row, "engine", "pid")), count(at(row, "engine", "start_ticks"))
+        life = UNSEEN
+        if alive is False:
+            life = DEAD
+        elif alive is True and pid is not None and ticks is not None:
+            life = self.lives.setdefault((pid, ticks), len(self.lives))
+        part["life"] = np.where(part["mono"] < 0, UNSEEN, np.full(size, life, dtype=np.int64))
+        self.parts.append(part)
+
+
+class _HitsWanted(Wanted):
+    """Takes the series of the tier's hits too, whatever labels they carry."""
+
+    def takes_text(self, path: Path) -> bool:
+        return path[:1] == ("metrics",) and len(path) == 2 and path[1].startswith(EXTERNAL_HITS)

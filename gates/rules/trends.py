@@ -1,0 +1,135 @@
+"""Steady, drifting, leaking: the statistics of a series over time. Pure rules; limits come from the plan.
+
+A gap in a series is a gap: positions are times, nothing is filled in, and nothing is carried over it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist, median
+
+MOST_POINTS = 400  # of a slope: all pairs of them are compared
+FEWEST_POINTS = 8
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A change of level between windows: relative size (adverse is positive), the first window of the new level, and its p value."""
+
+    size: float
+    at: int
+    p: float
+
+
+def worst_shift(values: Sequence[float], *, upwards: bool, least: int, p_max: float) -> Shift | None:
+    """Return the largest adverse change of level that a one-sided rank-sum test tells from noise, or None.
+
+    For every split with at least `least` values on each side: the size is the ratio of the medians less one, the test Mann-Whitney with
+    the normal approximation. A median of few windows moves by chance; a shift counts only when the ranks of the two sides differ too.
+    """
+    worst: Shift | None = None
+    for k in range(least, len(values) - least + 1):
+        before, after = values[:k], values[k:]
+        low, high = median(before), median(after)
+        size = high / low - 1 if upwards else low / high - 1
+        if size <= 0 or (worst is not None and size <= worst.size):
+            continue
+        p = _rank_sum_p(before, after) if upwards else _rank_sum_p(after, before)
+        if p <= p_max:
+            worst = Shift(size, k, p)
+    return worst
+
+
+def _rank_sum_p(lower: Sequence[float], upper: Sequence[float]) -> float:
+    """Return the one-sided p value of `upper` being larger (Mann-Whitney U, normal approximation, ties count half)."""
+    ordered, n, m = sorted(lower), len(lower), len(upper)
+    wins = sum((bisect_right(ordered, x) + bisect_left(ordered, x)) / 2 for x in upper)
+    mean, deviation = n * m / 2, math.sqrt(n * m * (n + m + 1) / 12)
+    return 1 - NormalDist().cdf((wins - mean - 0.5) / deviation)
+
+
+def thin(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
+    """Return at most MOST_POINTS of a series, evenly spaced, both ends kept."""
+    if len(points) <= MOST_POINTS:
+        return points
+    last = len(points) - 1
+    return [points[round(i * last / (MOST_POINTS - 1))] for i in range(MOST_POINTS)]
+
+
+def theil_sen(points: Sequence[tuple[float, float]], confidence: float) -> tuple[float, float] | None:
+    """Return (slope, its one-sided lower bound): the median of all pairwise slopes, and Sen's bound from Kendall's variance."""
+    rows = thin(points)
+    slopes = sorted((b[1] - a[1]) / (b[0] - a[0]) for i, a in enumerate(rows) for b in rows[i + 1 :] if b[0] > a[0])
+    n = len(rows)
+    if n < FEWEST_POINTS or not slopes:
+        return None
+    reach = NormalDist().inv_cdf(confidence) * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    lower = max(0, math.floor((len(slopes) - reach) / 2))
+    return median(slopes), slopes[min(lower, len(slopes) - 1)]
+
+
+@dataclass(frozen=True)
+class Steady:
+    """The first stretch of rounds that is steady, and how much it moved: both as shares of its mean."""
+
+    at: int  # index of the last round of the stretch
+    spread: Fraction  # largest less smallest value
+    slope: Fraction  # of the least-squares line over the stretch, from its first round to its last, without sign
+
+
+def steady_state(values: Sequence[Fraction | None], *, rounds: int, within: int, spread_max: Fraction, slope_max: Fraction) -> Steady | None:
+    """Return the first steady stretch of `rounds` values in a row, among the first `within`, or None (SNIA SSS PTS; both limits inclusive).
+
+    A value that is missing (None) breaks the row. Exact: a spread of exactly the limit is steady.
+    """
+    for last in range(rounds - 1, min(len(values), within)):
+        found = spread_and_slope(values[last - rounds + 1 : last + 1])
+        if found is not None and found[0] <= spread_max and found[1] <= slope_max:
+            return Steady(last, *found)
+    return None
+
+
+def spread_and_slope(values: Sequence[Fraction | None]) -> tuple[Fraction, Fraction] | None:
+    """Return range and least-squares excursion of a stretch as shares of its mean, or None when a value is missing or the mean is not positive."""
+    known = [v for v in values if v is not None]
+    n = len(known)
+    if n < 2 or n < len(values) or sum(known) <= 0:
+        return None
+    mean, middle = sum(known, Fraction(0)) / n, Fraction(n - 1, 2)
+    slope = sum(((i - middle) * (v - mean) for i, v in enumerate(known)), Fraction(0)) / sum(((i - middle) ** 2 for i in range(n)), Fraction(0))
+    return (max(known) - min(known)) / mean, abs(slope) * (n - 1) / mean
+
+
+@dataclass(frozen=True)
+class Burn:
+    """The fastest use of an error budget in a window: its share of the budget of the whole time, where it ends, and its counts."""
+
+    share: Fraction
+    at: int  # index of the last bin of the window
+    failed: int
+    requests: int
+
+
+def worst_burn(requests: Sequence[int], failed: Sequence[int], *, bins: int, short: int, budget: Fraction, fewest: int) -> Burn | None:
+    """Return the window of `bins` bins in a row that uses the largest share of an error budget, or None where no window counts.
+
+    `budget` is the number of failures that the whole time may have. A window counts only when its last `short` bins burn at least as fast:
+    an error that is long over is no burn (multi-window burn rate, SRE workbook), and only with `fewest` failures: one is chance.
+    """
+    if budget <= 0 or not len(requests):
+        return None
+    worst: Burn | None = None
+    for last in range(len(requests)):
+        low, near = max(0, last - bins + 1), max(0, last - short + 1)
+        bad, all_ = sum(failed[low : last + 1]), sum(requests[low : last + 1])
+        bad_near, all_near = sum(failed[near : last + 1]), sum(requests[near : last + 1])
+        if bad < fewest or not all_near or bad_near * all_ < bad * all_near:
+            continue
+        share = Fraction(bad) / budget
+        if worst is None or share > worst.share:
+            worst = Burn(share, last, bad, all_)
+    return worst
