@@ -94,7 +94,7 @@ def test_both_parties_seal_the_plan_at_the_page_and_nobody_for_both(cast: Cast) 
         inbox = browser.get("/sign-off").text
         path = re.search(r'href="(/sign-off/plan/[^"]+)"', inbox)[1]  # type: ignore[index]
         page = browser.get(path).text
-        assert "chances of the main gate" in page
+        assert "Chances of the main gate" in page
         assert "thin margin" in page
         seen = re.search(r'name="object_hash" value="([^"]+)"', page)[1]  # type: ignore[index]
         assert browser.send(path, object_hash=seen, decision="approve").status_code == 303
@@ -158,6 +158,7 @@ def data_with(text: str) -> dict[str, Any]:
         "events": d.events(),
         "samples": d.samples(),
         "pending": [d.pending()],
+        "odds": d.odds(),
     }
     return d.filled(text, usual)
 

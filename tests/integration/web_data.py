@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -354,6 +355,17 @@ def replace_use_cases(patch: Any, data: dict[str, Any]) -> None:
         for name, key in names.items():
             patch.setattr(module, name, returns(data[key]))
     patch.setattr(board, "unsealed_changes", returns(data.get("changes")))
+    patch.setattr(board, "odds", returns(data["odds"] if "odds" in data else odds()))
+
+
+@cache
+def odds() -> dict[str, Any]:
+    """The odds of the default plan, from few drawn attempts."""
+    from gates.odds.document import document
+    from gates.odds.effects import Noise, expected_effects
+
+    plan = parse_plan()
+    return document(plan, expected_effects(plan), Noise(), trials=50)
 
 
 def filled(text: str, value: Any) -> Any:

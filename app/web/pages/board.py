@@ -17,6 +17,7 @@ from app.engine import removal
 from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, NotFound, QuadgateError
 from app.kit.i18n import N_
+from app.plans.odds import odds
 from app.plans.revise import unsealed_changes
 from app.web import files, views
 from app.web.render import page
@@ -117,6 +118,7 @@ def plan(request: Request, engagement_id: str, who: Signed) -> Response:
     with read_session() as s:
         data = engagements.overview(s, engagement_id=engagement_id, actor=who.actor)
         waiting = unsealed_changes(s, engagement_id=engagement_id, actor=who.actor)
+        chances = odds(s, engagement_id=engagement_id, actor=who.actor)
         inbox = waiting_for(s, who)
     return page(
         request,
@@ -124,6 +126,7 @@ def plan(request: Request, engagement_id: str, who: Signed) -> Response:
         e=data,
         seen=waiting,
         rows=views.plan_changes(waiting.changes, who.locale) if waiting else [],
+        odds=chances,
         plan=data["plan"]["data"],
         thresholds=views.thresholds(data["plan"]["data"], who.locale),
         marks=views.marks(data, simulated=data["simulated"]),
