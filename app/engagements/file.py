@@ -16,12 +16,14 @@ from gates.schema import BAD, Problems, join
 from gates.schema import FieldProblem as SchemaProblem
 from gates.text import Text
 
+ONLY_SSH = ("address", "port", "user", "credential", "password", "host_key")
 LARGEST = 1 << 20  # characters
 _SECRET = re.compile(
     r"(^|_)(password|passwd|passphrase|pass|pwd|secret|secrets|token|bearer|apikey|api_key|access_key|private_key|secret_key)(_value)?$",
     re.IGNORECASE,
 )
 _NO_SECRET = re.compile(r"(^|_)(per_token|per_pass)$", re.IGNORECASE)  # a rate, not a key to anything
+_REFERENCES = re.compile(r"targets\.hosts\.[^.\[]+\.(become_)?password(\.(file|env))?")
 _KEY_TEXT = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY|://[^/\s:@]+:[^/\s@]+@")
 
 
@@ -121,6 +123,8 @@ def _walk(value: Any, path: str) -> Iterator[tuple[str, str, Any]]:
 def _no_secrets(document: Any, problems: Problems) -> None:
     """Refuse secrets in clear, without repeating them: the file is kept and shown as it was written."""
     for path, key, value in _walk(document, ""):
+        if _REFERENCES.fullmatch(path):
+            continue  # read, and refused where it is no reference, by the shape of a host
         named = _SECRET.search(key) and not _NO_SECRET.search(key)
         if named or (isinstance(value, str) and _KEY_TEXT.search(value)):
             problems.add(
@@ -175,6 +179,14 @@ def _check_hosts(targets: dict[str, Any], problems: Problems) -> None:
             )
         if host["connection"] == "ssh" and "address" not in host:
             problems.add(f"{path}.address", "a host reached by ssh needs an address.", "通过 ssh 连接的主机需要地址。")
+        for key in ONLY_SSH if host["connection"] == "local" else ():
+            if key in host:
+                problems.add(f"{path}.{key}", "a local host is this machine itself and takes no such key.", "本地主机就是本机，不接受此键。")
+        for key in ("become_user", "become_password"):
+            if key in host and not host.get("become"):
+                problems.add(
+                    f"{path}.{key}", "this says how to become another user, and become is not true.", "此键说明如何切换用户，但 become 不为 true。"
+                )
     for group in ("engine", "loadgen"):
         if not any(group in host["groups"] for host in targets["hosts"].values()):
             problems.add(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -109,6 +110,31 @@ class AsWritten:
         return value
 
 
+@dataclass(frozen=True)
+class SecretRef:
+    """Where a secret stands, never the secret: `{file: NAME}` below credentials/ of the state folder, or `{env: QUADGATE_SECRET_NAME}`."""
+
+    def read(self, value: Any, path: str, problems: Problems) -> Any:
+        """Return the reference, or BAD after adding a sentence that never repeats what stood there."""
+        if isinstance(value, Mapping) and len(value) == 1:
+            kind, name = next(iter(value.items()))
+            if kind in SECRET_NAMES and isinstance(name, str) and re.fullmatch(SECRET_NAMES[kind], name):
+                return {str(kind): name}
+        problems.add(
+            path,
+            "a secret must not stand in this file; name where it is: {file: NAME} for a file below credentials/ of the state folder, "
+            "or {env: QUADGATE_SECRET_NAME} for an environment variable of the service.",
+            "此文件中不得出现明文秘密；请写明其所在：{file: 文件名}（状态目录 credentials/ 下的文件）"
+            "或 {env: QUADGATE_SECRET_名称}（服务的环境变量）。",
+        )
+        return BAD
+
+    def write(self, value: Any) -> Any:
+        """Return the plain form."""
+        return value
+
+
+SECRET_NAMES = {"file": r"[a-z0-9][a-z0-9._-]{0,79}", "env": r"QUADGATE_SECRET_[A-Z0-9_]{1,60}"}
 PERSON = Keys(
     {
         "login": Words(
@@ -139,6 +165,10 @@ HOST = Keys(
         "credential": Words(
             r"[a-z0-9][a-z0-9._-]{0,79}", "the name of a file below credentials/ of the state folder", "状态目录 credentials/ 下的文件名"
         ),
+        "password": SecretRef(),
+        "become": YesNo(),
+        "become_user": Words(r"[a-z_][a-z0-9_-]{0,31}", "a user name", "用户名"),
+        "become_password": SecretRef(),
         "host_key": Words(r"[^\x00-\x1f\x7f]{1,1000}", "the host's public key, one line", "主机公钥，单行"),
         "python": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径"),
         "root": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径"),

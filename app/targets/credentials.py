@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from app.kit.errors import Refused
 from app.settings import settings
 from gates.text import Text
+
+ENVIRONMENT = "QUADGATE_SECRET_"
 
 
 def credential_path(reference: str) -> Path:
@@ -42,6 +45,20 @@ def credential_path(reference: str) -> Path:
     return path
 
 
-def secret_of(reference: str) -> str:
-    """Return the secret that a reference stands for, without the line end."""
-    return credential_path(reference).read_text(encoding="utf-8").rstrip("\r\n")
+def secret_of(reference: Mapping[str, str]) -> str:
+    """Return the secret of `{file: NAME}`, without the line end, or of `{env: QUADGATE_SECRET_NAME}`. Raises Refused where there is none."""
+    name = str(reference.get("env") or "")
+    if name:
+        secret = os.environ.get(name, "") if name.startswith(ENVIRONMENT) else ""
+        where = Text(f"the environment variable {name} of the service", f"服务的环境变量 {name}")
+    else:
+        path = credential_path(str(reference["file"]))
+        secret = path.read_text(encoding="utf-8").rstrip("\r\n")
+        where = Text(f"the credential file {path}", f"凭据文件 {path}")
+    if not secret or "\n" in secret:
+        raise Refused(
+            "secret_missing",
+            Text("No password of one line stands in {where}. Put it there, then try again.", "{where} 中没有单行密码。请写入后重试。"),
+            where=where,
+        )
+    return secret

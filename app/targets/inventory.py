@@ -80,7 +80,7 @@ def build(*, code: str, targets: dict[str, Any], state_dir: Path) -> Inventory:
             keys += pinned
             addresses[name] = f"{hostvars[name]['ansible_host']}:{hostvars[name]['ansible_port']}"
         passwords = _passwords(host)
-        hostvars[name].update(passwords)
+        hostvars[name].update({**_become(host), **passwords})
         secrets += passwords.values()
     return Inventory(groups, hostvars, "".join(f"{line}\n" for line in keys), tuple(secrets), addresses)
 
@@ -102,22 +102,27 @@ def _local(host: dict[str, Any], root: Path) -> dict[str, Any]:
     return {
         "ansible_connection": "local",
         "ansible_python_interpreter": host.get("python") or sys.executable,
-        "qg_root": str(root),
-        **(host.get("vars") or {}),
+        "qg_root": host.get("root") or str(root),
     }
 
 
 def _passwords(host: dict[str, Any]) -> dict[str, str]:
-    """Return the variables that hold secrets, read from the files that the engagement refers to."""
-    wanted = (("password_file", "ansible_password"), ("become_password_file", "ansible_become_password"))
+    """Return the variables that hold secrets, read from where the engagement says. They go into the run's own 0600 inventory, nowhere else."""
+    wanted = (("password", "ansible_password"), ("become_password", "ansible_become_password"))
     return {variable: secret_of(host[reference]) for reference, variable in wanted if host.get(reference)}
+
+
+def _become(host: dict[str, Any]) -> dict[str, Any]:
+    """Return the variables that let the playbooks become another user (sudo), root where none is named."""
+    if not host.get("become"):
+        return {}
+    return {"ansible_become": True, "ansible_become_method": "sudo", "ansible_become_user": host.get("become_user") or "root"}
 
 
 def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the variables of a remote host and its pinned keys as known_hosts lines."""
     address, port = str(host.get("address") or name), int(host.get("port") or 22)
-    pinned = host.get("host_key") or []
-    pinned = [pinned] if isinstance(pinned, str) else list(pinned)
+    pinned = str(host.get("host_key") or "")
     if not pinned:
         raise Refused(
             "host_key_missing",
@@ -138,12 +143,11 @@ def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         "ansible_host": address,
         "ansible_port": port,
         "ansible_python_interpreter": host.get("python") or "/usr/bin/python3",
-        "ansible_remote_tmp": host.get("remote_tmp") or "~/.ansible/tmp",
+        "ansible_remote_tmp": "~/.ansible/tmp",
         "qg_root": host.get("root") or "/var/tmp/quadgate",  # noqa: S108 - on the target, 0700 by the probe role
-        **(host.get("vars") or {}),
     }
     if host.get("user"):
         variables["ansible_user"] = host["user"]
     if host.get("credential"):
         variables["ansible_ssh_private_key_file"] = str(credential_path(host["credential"]))
-    return variables, [f"{where} {' '.join(str(key).split()[:2])}" for key in pinned]
+    return variables, [f"{where} {' '.join(pinned.split()[:2])}"]

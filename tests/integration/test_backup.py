@@ -101,7 +101,7 @@ def test_a_soak_is_adopted_by_another_machine_with_a_higher_fence_and_no_second_
     monkeypatch.setenv("QUADGATE_PLAYBOOK_DIR", str(PLAYBOOKS))
     monkeypatch.setenv("QUADGATE_NODE", "old-machine")
     settings.cache_clear()
-    hosts = {"gpu01": {"groups": ["engine", "loadgen"], "connection": "local", "vars": {"qg_root": str(target)}}}
+    hosts = {"gpu01": {"groups": ["engine", "loadgen"], "connection": "local", "root": str(target)}}
     attempt_id = make_attempt(job_step(params={"kind": "soak", "seconds": 4, "lines": 40}), hosts=hosts)
     drive(attempt_id, until=lambda _: steps_of(attempt_id)[0].status == "running")
     before = attempt_of(attempt_id)
@@ -128,7 +128,7 @@ def test_a_playbook_that_ran_on_the_old_machine_counts_as_lost_and_a_job_is_aske
     target = tmp_path / "target"
     monkeypatch.setenv("QUADGATE_PLAYBOOK_DIR", str(PLAYBOOKS))
     settings.cache_clear()
-    hosts = {"gpu01": {"groups": ["engine", "loadgen"], "connection": "local", "vars": {"qg_root": str(target)}}}
+    hosts = {"gpu01": {"groups": ["engine", "loadgen"], "connection": "local", "root": str(target)}}
     attempt_id = make_attempt(job_step(params={"kind": "run", "seconds": 1, "lines": 10}), hosts=hosts)
     drive(attempt_id, until=lambda _: steps_of(attempt_id)[0].status == "starting")
     job = target / "jobs" / f"{attempt_id}-run-1"

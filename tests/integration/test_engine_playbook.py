@@ -107,8 +107,8 @@ def test_secrets_reach_neither_events_nor_artifacts_nor_results(state: Path) -> 
     secret = state / "become"
     secret.write_text("marzipan-canary-4711\n")
     secret.chmod(0o600)
-    host = {"groups": ["engine"], "connection": "local", "vars": {}}
-    attempt_id = make_attempt(playbook_step(playbook="secret.yml"), hosts={"gpu01": {**host, "become_password_file": str(secret)}})
+    host = {"groups": ["engine"], "connection": "local"}
+    attempt_id = make_attempt(playbook_step(playbook="secret.yml"), hosts={"gpu01": {**host, "become_password": {"file": str(secret)}}})
     attempt = drive(attempt_id, until=ended)
     assert attempt.status == "finished"
     secret.unlink()
