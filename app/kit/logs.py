@@ -29,9 +29,9 @@ def configure(form: str, *, level: int = logging.INFO) -> None:
     if os.environ.get("QUADGATE_LOG") == "debug":
         level = logging.DEBUG
     as_json = form == "json"
-    end: list[Any] = (
-        [structlog.processors.JSONRenderer(ensure_ascii=False)] if as_json else [structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)]
-    )
+    # A plain trace: the default one prints the local variables of every frame, and a password may be among them.
+    text = structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback)
+    end: list[Any] = [structlog.processors.JSONRenderer(ensure_ascii=False) if as_json else text]
     trace: list[Any] = [structlog.processors.format_exc_info] if as_json else []
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=_SHARED, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *trace, *end]

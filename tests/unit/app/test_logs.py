@@ -26,7 +26,13 @@ def test_json_lines_carry_the_attempt_and_the_step_and_nothing_of_the_line_befor
         logging.getLogger("quadgate.engine").info("moved %s", "on")
     logging.getLogger("quadgate.engine").warning("alone")
     first, second = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert (first["event"], first["attempt"], first["step"], first["level"], first["logger"]) == ("moved on", "0197-a", "run-1", "info", "quadgate.engine")
+    assert (first["event"], first["attempt"], first["step"], first["level"], first["logger"]) == (
+        "moved on",
+        "0197-a",
+        "run-1",
+        "info",
+        "quadgate.engine",
+    )
     assert "gate" not in first
     assert "timestamp" in first
     assert "attempt" not in second
@@ -50,3 +56,15 @@ def test_text_lines_say_the_same_to_people_and_chatter_is_left_out(capsys: pytes
     shown = capsys.readouterr().err
     assert "attempt=0197-a" in shown
     assert "received" not in shown
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_trace_names_the_line_and_never_the_variables(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(form)
+    password = "marzipan-" + "canary-4711"
+    try:
+        raise ValueError(len(password))
+    except ValueError:
+        logging.getLogger("quadgate.test").exception("it failed")
+    said = capsys.readouterr().err
+    assert ("test_logs.py" in said, "marzipan-canary-4711" in said) == (True, False)
