@@ -7,6 +7,7 @@ from typing import Any
 
 from app.reports import format as f
 from app.reports.checks import check_row, claim_rows, claims_matrix
+from app.reports.extension import changed_checks, extension_of, is_open
 from app.reports.facts import Facts
 from app.reports.forms import form_rows
 from app.reports.headline import headlines, key_checks
@@ -70,6 +71,7 @@ def build(facts: Facts, language: str, *, revision: int = 0, revisions: tuple[di
         "hours": hour_rows(document.get("figures") or {}),
         "baseline": _baseline(document),
         "attempts": attempt_rows(facts, words),
+        "extension": extension_of(facts, words),
         "deviations": register_rows(facts.deviations, words, punch=False),
         "punch": register_rows(facts.deviations, words, punch=True),
         "consequence": _consequence(facts, words),
@@ -82,6 +84,7 @@ def build(facts: Facts, language: str, *, revision: int = 0, revisions: tuple[di
                 "at": f.moment(v["at"]),
                 "hash": v["hash"],
                 "judge_version": v.get("judge_version", ""),
+                "changed": changed_checks(v, words),
             }
             for v in facts.verdicts
         ],
@@ -106,7 +109,7 @@ def document_number(code: str, gate: str, revision: int) -> str:
 
 def state(facts: Facts) -> str:
     """Return the state of the document: draft, issued, or signed by both parties."""
-    if facts.verdict is None or facts.attempt.get("rehearsal") or not facts.sealed_at:
+    if facts.verdict is None or facts.attempt.get("rehearsal") or not facts.sealed_at or is_open(facts.attempt):
         return "draft"
     signed = {a["party"] for a in facts.approvals if a["object_kind"] == "sign_off" and a["decision"] == "approve"}
     return "signed" if {"vendor", "customer"} <= signed else "issued"

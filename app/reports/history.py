@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.reports import format as f
+from app.reports.extension import sentence
 from app.reports.facts import Facts
 from app.reports.words import Words
 
@@ -46,6 +47,6 @@ def _row(attempt: dict[str, Any], facts: Facts, words: Words) -> dict[str, Any]:
         "status_text": words.of("run_statuses", attempt.get("status")),
         "verdict": verdict or "none",
         "verdict_text": words.of("verdicts", verdict or "none"),
-        "reason": because or reason,
+        "reason": " ".join(part for part in (sentence(attempt, words), because or reason) if part),
         "plan_hash": str(attempt.get("plan_hash") or ""),
     }

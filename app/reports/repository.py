@@ -14,6 +14,7 @@ from app.approvals import repository as approvals
 from app.approvals.models import Approval
 from app.attempts.forms import fields_of
 from app.attempts.models import Attempt, Step, VerdictRevision
+from app.attempts.revisions import changes
 from app.deviations import views as deviation_views
 from app.engagements.models import Engagement
 from app.kit.errors import NotFound
@@ -24,6 +25,7 @@ from app.reports.models import Report
 from app.reports.register import belongs
 from gates.model import StepKind
 
+_EXTENSION = ("pairs", "at", "by", "party", "said", "why", "from_verdict", "judged")
 _OVER = ("finished", "canceled", "error")
 
 
@@ -66,7 +68,10 @@ def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
         attempt=_attempt(attempt, verdicts.get(attempt.id)),
         attempts=[_attempt(a, verdicts.get(a.id)) for a in tries],
         verdict={**_verdict(newest), "manifest_hash": newest.manifest_hash, "document": newest.document} if newest else None,
-        verdicts=[_verdict(row) for row in judged],
+        verdicts=[
+            {**_verdict(row), "changed": changes(before.document, row.document) if before else []}
+            for before, row in zip((None, *judged), judged, strict=False)
+        ],
         manifest=manifest,
         approvals=_approvals(s, engagement, attempt, plan, judged, [entry["id"] for entry in register]),
         forms=_forms(s, attempt_id, manifest),
@@ -106,7 +111,8 @@ def _attempt(row: Attempt, judged: VerdictRevision | None) -> dict[str, Any]:
     end is the time of its judgement. So the report says the same while and after it is written.
     """
     status, ended = row.status, row.finished_at
-    if judged is not None and (status not in _OVER or status == "finished"):
+    going_on = row.extension is not None and row.extension["judged"] is None  # its newest judgement is the one before the extension
+    if judged is not None and not going_on and (status not in _OVER or status == "finished"):
         status, ended = "finished", judged.at
     return {
         "id": row.id,
@@ -114,11 +120,12 @@ def _attempt(row: Attempt, judged: VerdictRevision | None) -> dict[str, Any]:
         "number": row.number,
         "rehearsal": row.rehearsal,
         "status": status,
-        "verdict": None if row.rehearsal or judged is None else judged.verdict,
+        "verdict": row.verdict if going_on else None if row.rehearsal or judged is None else judged.verdict,
         "because": list(judged.document.get("because") or []) if judged is not None else [],
         "problem": row.problem if status == "error" else None,
         "cancel_reason": row.cancel_reason if status == "canceled" else "",
         "rig_cause": row.rig_cause,
+        "extension": {key: row.extension[key] for key in _EXTENSION} if row.extension else None,
         "plan_hash": row.plan_hash,
         "counted_at": _iso(row.counted_at),
         "created_at": _iso(row.created_at),

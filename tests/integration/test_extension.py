@@ -24,6 +24,7 @@ from app.evidence.usecases import export_bundle, judge_attempt, register
 from app.kit.clock import now
 from app.kit.db import read_session, write_session
 from app.kit.errors import Forbidden, Refused
+from app.reports.usecases import dataset
 from app.settings import settings
 from gates.bundle import read_bundle
 from gates.g3.extension import FIRST_VERDICT
@@ -338,6 +339,7 @@ def test_real_evidence_of_both_parts_is_judged_pooled_and_offline_again(cast: Ca
         attempt.status = "finished"
         s.flush()
         export_bundle(s, attempt_id=attempt.id, dest=tmp_path / "bundle.zip", actor=cast.li_wei)
+        printed = dataset(s, attempt_id=attempt.id, language="zh-CN")
         with pytest.raises(Refused, match="closed"):
             bring(s, attempt, f"evidence/run-5/{HOST}/late.json", b"{}")
     bundle = read_bundle(tmp_path / "bundle.zip")
@@ -345,6 +347,10 @@ def test_real_evidence_of_both_parts_is_judged_pooled_and_offline_again(cast: Ca
     assert (second.document["decision"]["pairs"], second.document["extension"]["done"]["from_verdict"]) == (4, first.hash)
     assert judge(bundle) == second.document == bundle.stored_verdict
     assert json.loads(bundle.text(FIRST_VERDICT)) == first.document
+    assert "补充 2 个轮次对" in printed["extension"]["sentence"]
+    assert printed["extension"]["why"] == first.document["summary"]["zh-CN"]
+    assert [j["verdict"] for j in printed["judgements"]] == ["inconclusive", "pass"]
+    assert printed["judgements"][1]["changed"]
 
 
 def test_evidence_of_the_first_runs_is_closed_while_the_extension_runs(cast: Cast) -> None:

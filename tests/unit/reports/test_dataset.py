@@ -11,6 +11,7 @@ import pytest
 
 from app.reports.checks import check_row
 from app.reports.dataset import build
+from app.reports.pdf import render_pdf
 from app.reports.thresholds import _leaves, threshold_rows
 from app.reports.words import Words, catalogue
 from gates.canonical import canonical_bytes
@@ -202,3 +203,28 @@ def test_a_question_without_a_number_is_blank_when_answered_and_a_missing_number
     check = samples.check("g1.unpacking", "Unpacking", "开箱", None, Limit("none"), unit="1").json()
     assert check_row(check, Words("en"))["value"] == ""
     assert check_row({**check, "verdict": "inconclusive"}, Words("en"))["value"] == "n/a"
+
+
+def test_an_extension_is_told_with_time_reason_pairs_and_both_judgements() -> None:
+    told = {"pairs": 2, "at": "2026-12-08T05:00:00.000Z", "by": "李伟", "party": "vendor", "said": "双方同意", "from_verdict": "sha256:" + "a" * 64}
+    told |= {"why": {"en": "Nothing was proven.", "zh-CN": "未能证明。"}, "judged": "sha256:" + "b" * 64}
+    tries = [a | ({"extension": told} if not a["rehearsal"] else {}) for a in samples.attempts("G3")]
+    row = {"check": "g3.x", "title": {"en": "Drop", "zh-CN": "降幅"}, "from": "inconclusive", "to": "pass"}
+    known = {"at": "2026-12-08T04:12:08+00:00", "judge_version": "0.1.0"}
+    judged = [
+        {"revision": 1, "verdict": "inconclusive", "hash": told["from_verdict"], "changed": [], **known},
+        {"revision": 2, "verdict": "pass", "hash": told["judged"], "changed": [row, {**row, "to": "inconclusive"}], **known},
+    ]
+    for language, words in (("en", "by 2 run pairs"), ("zh-CN", "补充 2 个轮次对")):
+        data = build(samples.facts("G3", attempts=tries, verdicts=judged, attempt=tries[-1]), language)
+        assert words in data["extension"]["sentence"]
+        assert words in data["attempts"][-1]["reason"]
+        assert (data["extension"]["said"], bool(data["extension"]["why"])) == ("双方同意", True)
+        assert [len(j["changed"]) for j in data["judgements"]] == [0, 1]
+        assert render_pdf(data).startswith(b"%PDF")
+    going_on = [
+        a | ({"extension": {**told, "judged": None}, "status": "running"} if not a["rehearsal"] else {}) for a in samples.attempts("G3", None)
+    ]
+    data = build(samples.facts("G3", "inconclusive", attempts=going_on, attempt=going_on[-1]), "en")
+    assert (data["document"]["state"], "no verdict holds" in data["extension"]["sentence"]) == ("draft", True)
+    assert build(samples.facts("G3"), "en")["extension"] == {}
