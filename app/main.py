@@ -19,8 +19,8 @@ from app.kit.errors import NotFound, QuadgateError
 from app.kit.i18n import N_
 from app.settings import ROOT, settings
 from app.web import health
-from app.web.asgi import BodyLimit, Shell
-from app.web.pages import account, approvals, attempts, board, door, downloads, register, revise
+from app.web.asgi import BodyLimit, PlainAddress, Shell
+from app.web.pages import account, approvals, attempts, board, door, downloads, judgements, register, revise
 from app.web.render import problem_page
 from app.web.security import SignInNeeded, sign_in_url
 
@@ -60,6 +60,7 @@ def create_app() -> ASGIApp:
         board.router,
         downloads.router,
         attempts.router,
+        judgements.router,
         approvals.router,
         register.router,
         revise.router,
@@ -67,7 +68,7 @@ def create_app() -> ASGIApp:
     ):
         web.include_router(router)
     _handle_errors(web)
-    return Shell(BodyLimit(web))  # outside of everything, so that even the answer to a crash carries the headers
+    return Shell(PlainAddress(BodyLimit(web)))  # outside of everything, so that even the answer to a crash carries the headers
 
 
 def _handle_errors(web: FastAPI) -> None:

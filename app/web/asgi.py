@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote_plus
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,6 +21,7 @@ from app.kit.i18n import N_, language_tag, negotiate, translate
 
 BODY_LIMIT = 48 * 1024 * 1024  # photos and scans of a signed report; evidence comes from the targets, not through here
 TOO_LARGE = N_("What was sent is larger than {limit} MiB, the most that is taken in one request. Send fewer or smaller files.")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 CONTENT_POLICY = (
@@ -79,7 +83,7 @@ class BodyLimit:
             return
         announced = _header(scope, b"content-length")
         if announced.isdigit() and int(announced) > self.limit:
-            await self._refuse(scope, send)
+            await answer(scope, send, 413, "too_large", TOO_LARGE, limit=self.limit // 2**20)
             return
         seen = 0
         started = False
@@ -102,25 +106,40 @@ class BodyLimit:
         except _TooLarge:
             if started:
                 raise
-            await self._refuse(scope, send)
+            await answer(scope, send, 413, "too_large", TOO_LARGE, limit=self.limit // 2**20)
 
-    async def _refuse(self, scope: Scope, send: Send) -> None:
-        """Send a problem document: this is the one answer that no handler of the application can give."""
-        locale = negotiate(_header(scope, b"accept-language"))
-        body = json.dumps(
-            {
-                "type": "about:blank",
-                "title": "Content Too Large",
-                "status": 413,
-                "code": "too_large",
-                "detail": translate(TOO_LARGE, locale, limit=self.limit // 2**20),
-                "request_id": scope.get("state", {}).get("request_id", ""),
-            },
-            ensure_ascii=False,
-        ).encode()
-        headers = [(b"content-type", b"application/problem+json"), (b"content-language", language_tag(locale).encode())]
-        await send({"type": "http.response.start", "status": 413, "headers": [*headers, (b"content-length", str(len(body)).encode())]})
-        await send({"type": "http.response.body", "body": body})
+
+class PlainAddress:
+    """Refuse an address with a control character (NUL above all: PostgreSQL takes none) before anything looks for what it names."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 400, or pass the request on."""
+        if scope["type"] == "http" and _CONTROL.search(scope["path"] + unquote_plus(scope["query_string"].decode("latin-1"))):
+            await answer(scope, send, 400, "no_text", N_("The address holds a character that is no text."))
+            return
+        await self.app(scope, receive, send)
+
+
+async def answer(scope: Scope, send: Send, status: int, code: str, sentence: str, **params: Any) -> None:
+    """Send a problem document from outside the applications: no handler of theirs can give this one."""
+    locale = negotiate(_header(scope, b"accept-language"))
+    body = json.dumps(
+        {
+            "type": "about:blank",
+            "title": "Content Too Large" if status == 413 else HTTPStatus(status).phrase,  # RFC 9110; Python 3.11 has its older name
+            "status": status,
+            "code": code,
+            "detail": translate(sentence, locale, **params),
+            "request_id": scope.get("state", {}).get("request_id", ""),
+        },
+        ensure_ascii=False,
+    ).encode()
+    headers = [(b"content-type", b"application/problem+json"), (b"content-language", language_tag(locale).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, (b"content-length", str(len(body)).encode())]})
+    await send({"type": "http.response.body", "body": body})
 
 
 class _TooLarge(BaseException):
