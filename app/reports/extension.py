@@ -36,7 +36,7 @@ def sentence(attempt: dict[str, Any], words: Words) -> str:
 def is_open(attempt: dict[str, Any]) -> bool:
     """Tell whether an extension goes on, so that no verdict holds."""
     told = attempt.get("extension")
-    return bool(told) and not told.get("judged") and attempt.get("status") != "canceled"
+    return told is not None and not told.get("judged") and attempt.get("status") != "canceled"
 
 
 def changed_checks(verdict: dict[str, Any], words: Words) -> list[dict[str, str]]:
