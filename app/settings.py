@@ -27,6 +27,7 @@ class Settings(BaseSettings):
     public_url: str = ""  # the address that people type, when a proxy stands before the pages
     default_locale: str = "zh_CN"  # of pages and the API for whoever asks for no language: zh_CN or en
     secure_cookies: bool = False  # true: browsers send the session over https only
+    alive_file: str = ""  # of a container: touched by worker, beat and runner whenever something was done
     log_format: str = "text"  # of the long-running parts: text, or json with one object a line
     tick_seconds: float = 1.0  # how often the engine looks for work
     lease_seconds: int = 30  # how long a worker that went silent keeps an attempt to itself

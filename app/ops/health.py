@@ -80,23 +80,3 @@ def _fresh(at: datetime, seen: datetime | None, what: str) -> Answer:
         return Answer(False, f"never yet: {what}")
     age = max(0.0, (at - seen).total_seconds())
     return Answer(age <= FRESH_S, f"{what} {age:.0f} s ago")
-
-
-def node_beats(node: str) -> bool:
-    """Tell whether tasks of a node's own queue come back."""
-    try:
-        with read_session() as s:
-            row = s.get(Node, node)
-            return row is not None and (database_now(s) - row.heartbeat_at).total_seconds() <= FRESH_S
-    except SQLAlchemyError:
-        return False
-
-
-def ticks() -> bool:
-    """Tell whether the scheduler's ticks arrive: each tick sends a canary when it is time."""
-    try:
-        with read_session() as s:
-            row = s.get(Canary, CANARY)
-            return row is not None and row.sent_at is not None and (database_now(s) - row.sent_at).total_seconds() <= FRESH_S
-    except SQLAlchemyError:
-        return False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery.signals import setup_logging, worker_process_init, worker_ready
+from celery.signals import after_task_publish, setup_logging, task_postrun, worker_process_init, worker_ready
 
 from app.engine import nodes
 from app.engine.hints import TICK, celery_app
-from app.kit import logs
+from app.kit import alive, logs
 from app.kit.db import engine_for
 from app.settings import settings
 
@@ -41,3 +41,10 @@ def _own_database(**_: Any) -> None:
 def _enrol_node(**_: Any) -> None:
     """Let the tick know that this node has a worker."""
     nodes.beat(settings().node)
+
+
+@task_postrun.connect  # type: ignore[untyped-decorator]
+@after_task_publish.connect  # type: ignore[untyped-decorator]
+def _done_something(**_: Any) -> None:
+    """Say that a task of this worker came to its end, or that this scheduler's tick reached the broker."""
+    alive.touch()
