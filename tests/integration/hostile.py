@@ -39,13 +39,13 @@ def broken(cast: Cast) -> list[str]:
 
     for client, addresses in ((robot.http, api_addresses(robot)), (page.http, web_addresses())):
         for method, path in addresses:
-            for bad in BAD:
+            for bad in BAD if "{" in path else ():
                 address = re.sub(r"\{[^}]*\}", bad, path)
                 tried(client, method, address, "", headers={"Idempotency-Key": "a-key-of-mine"}, data={"csrf": csrf})
     for bad in BAD:
         for name in QUERIES:
-            for client, path in ((robot.http, "/api/v1/engagements"), (page.http, "/"), (page.http, "/sign-in")):
-                tried(client, "GET", f"{path}?{name}={bad}", name)
+            path = "/api/v1/engagements" if name in ("cursor", "limit") else "/account"
+            tried(robot.http if path.startswith("/api") else page.http, "GET", f"{path}?{name}={bad}", name)
     for raw in RAW:
         for path in (
             "/sign-in",
