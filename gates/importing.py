@@ -14,6 +14,7 @@ from typing import Any
 from gates.model import Observation, Reading
 from gates.readers.bench.declared import CLIENTS
 from gates.readers.bench.documents import first_document
+from gates.readers.registry import too_large
 from gates.rules.estimates import to_decimal
 from gates.text import Text
 
@@ -57,6 +58,9 @@ _WORK = ("input_tokens.total", "input_tokens.min", "input_tokens.max", "output_t
 
 def detect(data: bytes) -> str | Text:
     """Return the name of the one client whose signature a file bears, or a sentence why it is none, or not one alone."""
+    problem = too_large(data)
+    if problem is not None:
+        return problem.message
     head = data[:_HEAD].decode("utf-8", "replace").lstrip("\ufeff \r\n\t")
     named = [c.name for c in CLIENTS.values() if c.csv_head and head.startswith(c.csv_head)]
     if not named:

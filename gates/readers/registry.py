@@ -14,6 +14,9 @@ from gates.text import Text
 Reader = Callable[[bytes], Reading]
 # Bytes of one file. 2,000 requests of 1,000 tokens with every gap in it are 44 MB of JSON, and read in about ten times their size.
 LARGEST = 64 * 2**20
+# Values of one file, by the characters that part them. That same file has 2.1 million; each takes about 120 bytes once it is read.
+MOST_PARTS = 4_000_000
+_PARTS = (b",", b"\n", b"[", b"{")
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,17 @@ def read(name: str, data: bytes) -> Reading:
             name=name, known=", ".join(READERS)
         )
         return Reading(problems=(Problem("unknown_tool", text),))
+    problem = too_large(data)
+    return Reading(problems=(problem,)) if problem is not None else spec.load()(data)
+
+
+def too_large(data: bytes) -> Problem | None:
+    """Return the problem of a file that is larger than any tool's output, or that holds more values: reading it would take memory without end."""
     if len(data) > LARGEST:
         text = Text("The file has {n} bytes; at most {most} are read.", "文件有 {n} 字节；最多读取 {most} 字节。").fill(n=len(data), most=LARGEST)
-        return Reading(problems=(Problem("too_large", text),))
-    return spec.load()(data)
+        return Problem("too_large", text)
+    parts = sum(data.count(mark) for mark in _PARTS)
+    if parts > MOST_PARTS:
+        text = Text("The file holds {n} values; at most {most} are read.", "文件含 {n} 个值；最多读取 {most} 个。").fill(n=parts, most=MOST_PARTS)
+        return Problem("too_large", text)
+    return None

@@ -158,5 +158,7 @@ def spent(name: str, data: bytes) -> float:
 
 def test_a_file_larger_than_any_tools_output_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "LARGEST", 1000)
+    monkeypatch.setattr(registry, "MOST_PARTS", 100)
     for name in READERS:
-        assert [p.code for p in read(name, b"x" * 1001).problems] == ["too_large"]
+        for data in (b"x" * 1001, b"[" * 101, b"1," * 101, b"\n" * 101):
+            assert [p.code for p in read(name, data).problems] == ["too_large"]
