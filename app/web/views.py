@@ -118,10 +118,14 @@ def _seconds(begun: datetime, ended: datetime) -> str:
 
 
 def mark(attempt: Data) -> str:
-    """Return what must change before a live page is worth loading anew."""
+    """Return what must change before a live page is worth loading anew.
+
+    Between queued and running only the badge changes, and a verdict is shown once its reports are printed: so the end is one change, not four.
+    """
+    status = "going" if attempt["status"] in {"queued", "running"} else attempt["status"]
     waiting = ",".join(step["key"] for step in attempt["steps"] if step["status"] == "waiting")
-    parts = (attempt["status"], attempt["verdict_hash"], attempt["cancel_requested_at"], waiting, len(attempt["reports"]))
-    return "|".join(str(part) for part in parts)
+    end = (attempt["verdict_hash"], len(attempt["reports"])) if attempt["status"] in ENDED else ()
+    return "|".join(str(part) for part in (status, attempt["cancel_requested_at"], waiting, *end))
 
 
 def editions(reports: Iterable[Data], locale: str) -> list[Data]:

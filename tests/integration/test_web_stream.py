@@ -122,3 +122,21 @@ def test_a_bundle_is_sent_as_a_file_and_leaves_nothing_behind(cast: Cast) -> Non
     assert answer.headers["content-disposition"].startswith('attachment; filename="DEMO-G2-rehearsal-1.zip"')
     assert "manifest.json" in zipfile.ZipFile(io.BytesIO(answer.content)).namelist()
     assert list((settings().state_dir / "tmp").iterdir()) == []
+
+
+def test_the_page_is_loaded_anew_once_at_the_end_of_an_attempt_however_many_steps_the_end_has() -> None:
+    from app.web.views import mark
+
+    report = {"id": d.REPORT, "language": "en"}
+    story = [
+        d.attempt(status="queued"),
+        d.attempt(status="running"),
+        d.attempt(status="running", verdict="pass", verdict_hash=d.HASH),
+        d.attempt(status="running", verdict="pass", verdict_hash=d.HASH, reports=[report]),
+        d.attempt(status="running", verdict="pass", verdict_hash=d.HASH, reports=[report, report]),
+        d.attempt(status="finished", verdict="pass", verdict_hash=d.HASH, reports=[report, report]),
+    ]
+    marks = [mark(attempt) for attempt in story]
+    assert len(set(marks[:-1])) == 1
+    assert marks[-1] != marks[0]
+    assert mark(d.attempt(status="lost_contact")) != marks[0]

@@ -63,6 +63,7 @@
     let lines = Number(log.dataset.lines || "0");
     let lastEvent = Number(log.dataset.last || "0");
     let lastHeard = Date.now();
+    let leaving = false;
 
     function setFollowing(on) {
       following = on;
@@ -140,8 +141,13 @@
       }
       const progress = $("#progress");
       if (progress) { progress.max = state.steps_total; progress.value = state.steps_done; }
-      // A verdict, a form to fill in, or another status: the server renders the page anew, once.
-      if (state.mark !== root.dataset.mark) window.location.reload();
+      const badge = $("#run-badge .badge");
+      if (badge) {
+        $("span", badge).textContent = state.status_words;
+        $("use", badge).setAttribute("href", `/static/shapes.svg#s-${state.status}`);
+      }
+      // The end, a form to fill in, silence: the server renders the page anew, once.
+      if (state.mark !== root.dataset.mark && !leaving) { leaving = true; window.location.reload(); }
     }
 
     const trace = makeTrace($("#trace"));
