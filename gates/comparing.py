@@ -53,6 +53,10 @@ def troubles(plan: Plan, files: Sequence[Compared]) -> tuple[Trouble, ...]:
     for tier in sorted({*plan.workload.tiers, *(f.figures.tier for f in files if f.figures.tier is not None)}):
         found += _of_tier(tier, [[f for f in files if f.arm == arm and f.figures.tier == tier] for arm in ARMS])
     found += _same_file_twice(files)
+    models = sorted({f.figures.model for f in files if f.figures.model is not None})
+    if len(models) > 1:
+        text = Text("The files are of several models: {m}.", "文件涉及多个模型：{m}。").fill(m=", ".join(models))
+        found.append(Trouble("several_models", text, None, files=tuple(f.name for f in files)))
     return tuple(sorted(found, key=lambda t: t.verdict is not Verdict.INVALID))
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from gates.model import Reading
 from gates.readers.bench.documents import documents
-from gates.readers.bench.figures import BenchRun, Request, emit, most_in_flight, take, word
+from gates.readers.bench.figures import BenchRun, Request, emit
+from gates.readers.bench.values import most_in_flight, take, word
 from gates.readers.bench.vllm import each_run
 from gates.readers.common import Collector, exact, part, rows
 

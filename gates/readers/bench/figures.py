@@ -6,6 +6,7 @@ Quantities, all of one run (label `run` where a file holds several):
 - input_tokens.total/min/max, output_tokens.total/min/max (1), of requests that were answered
 - ttft.p50 (ms): median of one run (mean of the middle two) over answered requests, label from=requests; where the file has no value for each
   request the tool's own p50, label from=tool. ttft.mean, ttft.p99, tpot.p50, itl.p50 (ms): the tool's own, for information
+  (label tokens_per_event where one event of a stream carries several tokens)
 - output_tokens.rate (1/s): output tokens of answered requests / the run's duration, ramp and tail included, label from=totals; where the file
   lacks either the tool's own, label from=tool. benchmark.duration (s)
 """
@@ -15,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
 
 from gates.readers.bench.doubts import first_token_doubt
-from gates.readers.common import Collector, available, clip, exact
+from gates.readers.bench.values import median
+from gates.readers.common import Collector
 
 SLACK = Decimal("0.01")  # how far a tool's own rate may lie from total / duration: AIPerf's two durations differ by 0.4 % in a plain run
 SAME = Decimal("0.000001")  # how far a tool's own median may lie from that of its rows: the rounding of doubles
@@ -63,70 +64,6 @@ class BenchRun:
     linear: bool = True  # the tool's p50 is the mean of the middle two
 
 
-def take(holder: Any, key: str, found: Collector, *, scale: int = 1, needed: bool = True) -> Decimal | None:
-    """Return a number that cannot be negative, times a whole scale, or None: with a problem where it is needed or is no number."""
-    raw = holder.get(key) if isinstance(holder, dict) else None
-    value = exact(raw)
-    if value is not None and value >= 0:
-        return value * scale
-    if value is not None:
-        found.trouble(
-            "impossible_value",
-            "Field {key} is {raw}: a measured value cannot be negative.",
-            "字段 {key} 为 {raw}：测量值不可能为负。",
-            key=key,
-            raw=raw,
-        )
-    elif needed or raw is not None:
-        found.absent(key, raw)
-    return None
-
-
-def word(holder: Any, key: str) -> str | None:
-    """Return a text that says something, on one line and clipped, or None."""
-    raw = holder.get(key) if isinstance(holder, dict) else None
-    return clip(raw, 200) if isinstance(raw, str) and available(raw) else None
-
-
-def column(holder: Any, key: str, found: Collector, *, scale: int = 1) -> list[Decimal | None] | None:
-    """Return a list of numbers that cannot be negative, one a request; other entries are None, with one problem. None where there is no list."""
-    raw = holder.get(key) if isinstance(holder, dict) else None
-    if raw is None:
-        return None
-    if not isinstance(raw, list):
-        found.absent(key, raw)
-        return None
-    values = [exact(item) for item in raw]
-    out = [None if v is None or v < 0 else v * scale for v in values]
-    bad = next((item for item, v in zip(raw, out, strict=True) if v is None), None)
-    if None in out:
-        found.trouble(
-            "not_a_number",
-            "List {key} holds {n} entries that cannot be used, e.g. {raw}.",
-            "列表 {key} 中有 {n} 项无法使用，例如 {raw}。",
-            key=key,
-            n=out.count(None),
-            raw=bad,
-        )
-    return out
-
-
-def median(values: Sequence[Decimal]) -> Decimal:
-    """Return the median: the middle value, or the mean of the middle two."""
-    ordered, half = sorted(values), len(values) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
-
-
-def most_in_flight(spans: list[tuple[Decimal, Decimal]]) -> Decimal | None:
-    """Return the most requests that were in flight at one time; one that ends when another starts has ended."""
-    edges = sorted([(a, 1) for a, _ in spans] + [(b, -1) for _, b in spans], key=lambda edge: (edge[0], edge[1]))
-    now = most = 0
-    for _, step in edges:
-        now += step
-        most = max(most, now)
-    return Decimal(most) if most else None
-
-
 def emit(run: BenchRun, found: Collector, labels: dict[str, str] | None = None) -> None:
     """Add the observations of one run, and a named problem for everything in it that cannot be told or does not agree with itself."""
     labels = labels or {}
@@ -151,7 +88,7 @@ def emit(run: BenchRun, found: Collector, labels: dict[str, str] | None = None) 
     for quantity in ("ttft.mean", "ttft.p99", "tpot.p50", "itl.p50"):
         value = run.figures.get(quantity)
         if value is not None:
-            found.see(quantity, value, "ms", **{"from": "tool"}, **labels)
+            found.see(quantity, value, "ms", **{"from": "tool"}, **_bundled(rows, quantity), **labels)
     first_token_doubt(run, rows, found)
 
 
@@ -294,6 +231,13 @@ def _rate(run: BenchRun, rows: list[Request] | None, found: Collector, labels: d
             "The file holds no output tokens per second, and not what they follow from.",
             "文件没有每秒输出词元，也无法由其他字段算出。",
         )
+
+
+def _bundled(rows: list[Request] | None, quantity: str) -> dict[str, str]:
+    """Return a label for times between tokens where events carry several tokens each: then they are times between events, or too short."""
+    told = [r for r in rows or () if r.answered and r.gaps and r.output] if quantity in ("tpot.p50", "itl.p50") else []
+    tokens, events = sum((r.output or Decimal(0) for r in told), Decimal(0)), sum(len(r.gaps) + 1 for r in told)
+    return {"tokens_per_event": str(round(tokens / events, 1))} if events and tokens > events * Decimal("1.5") else {}
 
 
 def _less(value: Decimal | None, taken: Decimal) -> Decimal | None:

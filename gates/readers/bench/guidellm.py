@@ -12,7 +12,8 @@ from typing import Any
 
 from gates.model import Reading
 from gates.readers.bench.documents import documents
-from gates.readers.bench.figures import BenchRun, Request, emit, take, word
+from gates.readers.bench.figures import BenchRun, Request, emit
+from gates.readers.bench.values import take, word
 from gates.readers.bench.vllm import each_run
 from gates.readers.common import Collector, exact, part, rows
 
@@ -60,7 +61,7 @@ def _run(benchmark: dict[str, Any], version: str | None, found: Collector) -> Be
         version=version,
         model=word(part(benchmark, "config", "backend"), "model"),
         endpoint=word(part(benchmark, "config", "backend"), "request_format"),
-        concurrency=take(strategy, "max_concurrency", found, needed=False) if kind == "concurrent" else None,
+        concurrency=Decimal(1) if kind == "synchronous" else take(strategy, "max_concurrency", found, needed=False) if kind == "concurrent" else None,
         request_rate=take(strategy, "rate", found, needed=False) if kind in _OPEN_LOOP else None,
         asked=take(totals, "total", found),
         ok=take(totals, "successful", found),

@@ -11,7 +11,8 @@ from typing import Any
 
 from gates.model import Reading
 from gates.readers.bench.documents import documents
-from gates.readers.bench.figures import BenchRun, emit, take, word
+from gates.readers.bench.figures import BenchRun, emit
+from gates.readers.bench.values import take, word
 from gates.readers.bench.vllm import detailed, each_run
 from gates.readers.common import Collector
 

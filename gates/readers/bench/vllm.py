@@ -13,7 +13,8 @@ from typing import Any
 
 from gates.model import Reading
 from gates.readers.bench.documents import documents
-from gates.readers.bench.figures import BenchRun, Request, column, emit, take, word
+from gates.readers.bench.figures import BenchRun, Request, emit
+from gates.readers.bench.values import column, take, word
 from gates.readers.common import Collector, exact
 
 _OF_A_RUN = ("completed", "total_output_tokens", "duration")

@@ -145,6 +145,11 @@ def test_a_miss_at_one_tier_stays_a_fail_when_another_cannot_be_compared() -> No
     assert document["verdict"] == "fail"
 
 
+def test_tiers_of_several_models_are_not_one_comparison() -> None:
+    document = judged(edited(BASE, 16, model_id="another"), edited(GOOD, 16, model_id="another"))
+    assert (document["verdict"], codes(document)) == ("inconclusive", {"several_models"})
+
+
 def test_two_clients_at_one_tier_are_not_compared() -> None:
     fixture = (Path(__file__).parents[1] / "readers/fixtures/sglang-bench/good-plain.jsonl").read_text()
     other = json.dumps(json.loads(fixture) | {"max_concurrency": 8}).encode()

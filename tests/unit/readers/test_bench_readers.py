@@ -104,7 +104,10 @@ def test_a_role_chunk_taken_for_the_first_token_is_seen_with_rows_and_without() 
 def test_several_tokens_in_one_event_are_no_doubt_about_the_first_token() -> None:
     document = json.loads((FIXTURES / "vllm-bench/good-plain.json").read_bytes())
     document["itls"] = [[0.081, 0.081, 0.081] for _ in document["itls"]]
-    assert read("vllm-bench", json.dumps(document).encode()).problems == ()
+    reading = read("vllm-bench", json.dumps(document).encode())
+    assert reading.problems == ()
+    assert {o.labels.get("tokens_per_event") for o in reading.observations if o.quantity in ("tpot.p50", "itl.p50")} == {"4.0"}
+    assert all("tokens_per_event" not in o.labels for o in seen("vllm-bench", "good-plain.json").observations)
 
 
 def test_a_run_that_nobody_answered_has_no_figures() -> None:
