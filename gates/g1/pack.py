@@ -80,6 +80,10 @@ class HostPack:
         named = {str(row["name"]): row for row in rows if isinstance(row, Mapping) and isinstance(row.get("name"), str)}
         return named if len(named) == len(rows) else {}  # a name that stands twice would let one output hide another
 
+    def missing(self) -> list[str]:
+        """Return the outputs that the list of commands names and that were not brought, whether a check needs them or not."""
+        return [name for row in self._commands.values() if not self._bundle.has(self.path(name := str(row.get("stdout"))))]
+
     def names(self, tool: str) -> list[str]:
         """Return the names of the commands that a reader is for."""
         return [name for name, row in self._commands.items() if row.get("tool") == tool]

@@ -30,6 +30,9 @@ def host_check(plan: Plan, expected: dict[str, tuple[str, ...]], survey: dict[st
             for host, pack in packs.items():
                 if pack.trouble:
                     yield unknown("{why}", "{why}", why=pack.trouble)
+                elif gone := pack.missing():
+                    words = "{h} lists {n} in step {s} and did not bring it", "{h} 在步骤 {s} 中列出 {n} 但未带回"
+                    yield unknown(*words, pack.path("commands.json"), h=host, n=", ".join(gone[:3]), s=pack.step)
                 else:
                     yield good("{h} ({s})", "{h}（{s}）", pack.path("host.json"), h=host, s=pack.step)
 

@@ -1,0 +1,102 @@
+"""Ways to harm evidence as accidents and forgers do: removal, loss and doubling of lines, NaN, null, and values in another unit."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from gates.bundle import Unreadable
+from gates.judge import judge
+from tests.bundles.evidence import Evidence
+
+GOOD = ("pass", "conditional")
+HOWS = ("remove", "empty", "truncate", "drop a line", "double a line", "reverse", "null", "nan", "unit")
+# ns/us/ms/s, KiB/KB and bits/bytes: what a tool of another version, or a hand, may have meant.
+FACTORS = (1000, 1024, 8, 10**6, 10**9)
+
+
+def verdict(evidence: Evidence) -> str:
+    """Return the verdict of a bundle, or `unreadable`."""
+    try:
+        return str(judge(evidence.bundle())["verdict"])
+    except Unreadable:
+        return "unreadable"
+
+
+def damaged(evidence: Evidence, path: str, how: str, where: float, factor: int = 1000, *, up: bool = False) -> Evidence:
+    """Return a copy with one file damaged; manifest and pack.json are made to fit, as a forger would."""
+    copied = copy.deepcopy(evidence)
+    data = copied.files[path]
+    lines = data.decode("utf-8", "replace").splitlines(keepends=True)
+    row = int(where * len(lines))
+    if how == "remove":
+        copied.drop(path)
+    elif how == "empty":
+        copied.files[path] = b""
+    elif how == "truncate":
+        copied.files[path] = data[: int(len(data) * where)]
+    elif how == "drop a line":
+        copied.files[path] = "".join(lines[:row] + lines[row + 1 :]).encode()
+    elif how == "double a line":
+        copied.files[path] = "".join(lines[: row + 1] + lines[row:]).encode()
+    elif how == "reverse":
+        copied.files[path] = "".join(reversed(lines)).encode()
+    elif how in ("null", "nan", "unit"):
+        copied.files[path] = _edited(data, how, where, factor, up=up)
+    parts = path.split("/")
+    if len(parts) == 4 and path in copied.files and parts[3] != "pack.json" and copied.path(parts[1], "pack.json") in copied.files:
+        copied.repack(parts[1])
+    return copied
+
+
+def _edited(data: bytes, how: str, where: float, factor: int, *, up: bool) -> bytes:
+    """Change one field: in every row of a journal for another unit, in one row for null and NaN. Text that is no JSON stays as it is."""
+    text = data.decode("utf-8", "replace")
+    whole = _json(text)
+    rows = [whole] if whole is not None else [_json(line) for line in text.splitlines()]
+    if any(row is None for row in rows) or not rows:
+        return data
+    names = sorted({name for row in rows for name in _names(row)})
+    if not names:
+        return data
+    name = names[int(where * len(names))]
+    touched = rows if how == "unit" else rows[int(where * len(rows)) :][:1]
+    for row in touched:
+        _apply(row, name, how, factor, up=up)
+    if whole is not None:
+        return json.dumps(rows[0], ensure_ascii=False).encode()
+    return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows).encode()
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _names(value: Any, path: str = "") -> Iterator[str]:
+    """Yield the names of all numeric fields below a value; list places count as one."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _names(inner, f"{path}/{key}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _names(inner, f"{path}/*")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path
+
+
+def _apply(value: Any, name: str, how: str, factor: int, *, up: bool, path: str = "") -> None:
+    places = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in list(places):
+        here = f"{path}/{key}" if isinstance(value, dict) else f"{path}/*"
+        if here == name and isinstance(inner, int | float) and not isinstance(inner, bool):
+            if how == "unit":
+                value[key] = inner * factor if up else (inner // factor if isinstance(inner, int) and inner % factor == 0 else inner / factor)
+            else:
+                value[key] = None if how == "null" else float("nan")
+        else:
+            _apply(inner, name, how, factor, up=up, path=here)
