@@ -16,7 +16,7 @@ import pytest
 from gates.readers.registry import read
 from tests.unit.rack.simulate import RACK_FILES, ROLES, TOOLS, load, pack_files, rack, rack_for, run_tool, survey_spec
 
-zipapp_bytes = load(ROLES / "lab_rack/lookup_plugins/lab_rack_zipapp.py").zipapp_bytes
+zipapp_bytes = load(ROLES.parent / "lookup_plugins/sources_zipapp.py").zipapp_bytes
 FAULTS = load(ROLES / "lab_rack/filter_plugins/lab_rack.py").FAULTS
 OLDEST = next(
     (p for p in (shutil.which("python3.8"), *map(str, sorted(Path.home().glob(".pyenv/versions/3.8.*/bin/python")))) if p and "shims" not in p), None

@@ -20,6 +20,17 @@ TOOLS = {
     "ib_read_bw": "tool_perftest",
     "amd-smi": "tool_amd_smi",
     "dmidecode": "tool_dmidecode",
+    "mdadm": "tool_mdadm",
+    "mkfs.xfs": "tool_filesystem",
+    "xfs_info": "tool_filesystem",
+    "blkid": "tool_filesystem",
+    "wipefs": "tool_filesystem",
+    "mount": "tool_mount",
+    "umount": "tool_mount",
+    "findmnt": "tool_mount",
+    "lsmod": "tool_system",
+    "modprobe": "tool_system",
+    "systemctl": "tool_system",
 }
 
 

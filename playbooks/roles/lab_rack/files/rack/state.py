@@ -1,10 +1,12 @@
-"""The description of this host, and which drives are busy at the moment. Python 3.8, standard library only."""
+"""The description of this host, what tools changed of it, and which drives are busy at the moment. Python 3.8, standard library only."""
 
+import fcntl
 import json
 import os
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Optional
 
 IDLE_AFTER_S = 5.0  # a link goes to its low speed that long after the last I/O
 
@@ -15,9 +17,35 @@ def root() -> str:
 
 
 def load() -> Dict[str, Any]:
-    """Return the description that the role installed."""
+    """Return the description that the role installed, with what tools set on interfaces since."""
     with open(os.path.join(root(), "rack.json"), encoding="utf-8") as f:
-        return json.load(f)
+        rack: Dict[str, Any] = json.load(f)
+    changed = changes().get("nics", {})
+    for nic in rack["nics"]:
+        nic.update(changed.get(nic["netdev"], {}))
+    return rack
+
+
+def changes() -> Dict[str, Any]:
+    """Return what tools changed on this host since the rack was put there: connections, RAID, file systems, mounts, settings of interfaces."""
+    try:
+        with open(os.path.join(root(), "changes.json"), encoding="utf-8") as f:
+            return json.load(f)
+    except FileNotFoundError:
+        return {}
+
+
+@contextmanager
+def changing() -> Iterator[Dict[str, Any]]:
+    """Give the changes for writing, one tool at a time; they are kept when the block ends without an error."""
+    path = os.path.join(root(), "changes.json")
+    with open(path + ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        now = changes()
+        yield now
+        with open(path + ".tmp", "w", encoding="utf-8") as f:
+            json.dump(now, f, indent=1, sort_keys=True)
+        os.replace(path + ".tmp", path)
 
 
 def drive_of(rack: Dict[str, Any], path: str) -> Optional[Dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The files of /sys that the survey reads, as a tree below the rack: AER counters of each device and its upstream port, GID types."""
+"""The files of /sys that survey and kit read, as a tree below the rack: AER counters of each device and its upstream port, GIDs, multipath."""
 
 import os
 from typing import Any, Callable, Dict, List, Tuple
@@ -25,7 +25,12 @@ def tree(rack: Dict[str, Any]) -> List[Tuple[str, str]]:
                     files.append(("%s/aer_dev_%s" % (folder, name), text))
     for nic in rack["nics"]:
         for index, gid in enumerate(nic.get("gids", GIDS)):
-            files.append(("class/infiniband/%s/ports/1/gid_attrs/types/%d" % (nic["device"], index), gid + "\n"))
+            port = "class/infiniband/%s/ports/1" % nic["device"]
+            address = "fe80:0000:0000:0000:0200:00ff:fe00:0001" if index < 2 else "0000:0000:0000:0000:0000:ffff:c000:0215"
+            files.append(("%s/gid_attrs/types/%d" % (port, index), gid + "\n"))
+            files.append(("%s/gids/%d" % (port, index), address + "\n"))
+    if rack.get("targets"):
+        files.append(("module/nvme_core/parameters/multipath", "Y\n"))
     return files
 
 

@@ -4,6 +4,7 @@ import json
 import sys
 from typing import Any, Dict, List
 
+import state
 import tool_port
 
 MTU_CODE = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
@@ -20,13 +21,13 @@ def _rdma(argv: List[str], rack: Dict[str, Any]) -> int:
         return 0
     rows = []
     for index, nic in enumerate(rack["nics"]):
-        state, physical = ("ACTIVE", "LINK_UP") if nic["up"] else ("DOWN", "DISABLED")
+        logical, physical = ("ACTIVE", "LINK_UP") if nic["up"] else ("DOWN", "DISABLED")
         rows.append(
             {
                 "ifindex": index,
                 "ifname": nic["device"],
                 "port": 1,
-                "state": state,
+                "state": logical,
                 "physical_state": physical,
                 "netdev": nic["netdev"],
                 "netdev_index": index + 4,
@@ -38,7 +39,7 @@ def _rdma(argv: List[str], rack: Dict[str, Any]) -> int:
 
 def _ibv(_: List[str], rack: Dict[str, Any]) -> int:
     for nic in rack["nics"]:
-        mtu = nic["rdma_mtu"] if nic["up"] else 1024
+        mtu = 1024 if not nic["up"] or nic["mtu"] < 4200 else nic["rdma_mtu"]
         print("hca_id:\t%s" % nic["device"])
         print(
             "\ttransport:\t\t\tInfiniBand (0)\n\tfw_ver:\t\t\t\t%s\n\tboard_id:\t\t\t%s\n\tphys_port_cnt:\t\t\t1" % (nic["firmware"], nic["board_id"])
@@ -82,6 +83,8 @@ def _ip(argv: List[str], rack: Dict[str, Any]) -> int:
     if "-V" in argv:
         print("ip utility, iproute2-%s" % rack["tools"]["iproute2"])
         return 0
+    if argv[:3] == ["link", "set", "dev"] and len(argv) == 6 and argv[4] == "mtu":
+        return _set_mtu(argv[3], int(argv[5]), rack)
     if "link" not in argv:
         sys.stderr.write('Object "%s" is not simulated.\n' % " ".join(argv))
         return 1
@@ -98,16 +101,31 @@ def _ip(argv: List[str], rack: Dict[str, Any]) -> int:
     ]
     for index, nic in enumerate(rack["nics"]):
         flags = ["BROADCAST", "MULTICAST", "UP"] + (["LOWER_UP"] if nic["up"] else [])
-        state = "UP" if nic["up"] else "DOWN"
+        operational = "UP" if nic["up"] else "DOWN"
         rows.append(
             {
                 "ifindex": index + 4,
                 "ifname": nic["netdev"],
                 "flags": flags,
                 "mtu": nic["mtu"],
-                "operstate": state,
+                "operstate": operational,
                 "stats64": {"rx": zero, "tx": zero},
             }
         )
+    if "dev" in argv:
+        name = argv[argv.index("dev") + 1]
+        rows = [row for row in rows if row["ifname"] == name]
+        if not rows:
+            sys.stderr.write('Device "%s" does not exist.\n' % name)
+            return 1
     print(json.dumps(rows))
+    return 0
+
+
+def _set_mtu(name: str, mtu: int, rack: Dict[str, Any]) -> int:
+    if not any(nic["netdev"] == name for nic in rack["nics"]):
+        sys.stderr.write('Cannot find device "%s"\n' % name)
+        return 1
+    with state.changing() as now:
+        now.setdefault("nics", {}).setdefault(name, {})["mtu"] = mtu
     return 0

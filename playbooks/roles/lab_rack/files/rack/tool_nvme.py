@@ -1,9 +1,11 @@
-"""nvme-cli: list, list-subsys, id-ctrl, smart-log, error-log, self-test-log. Temperatures in kelvin, serials padded, as in the real tool."""
+"""nvme-cli: list, list-subsys, id-ctrl and the logs; fabrics and wiping stand in files of their own. Temperatures in kelvin, serials padded."""
 
 import json
 import sys
 from typing import Any, Dict, List
 
+import nvme_fabrics
+import nvme_wipe
 import state
 
 
@@ -20,8 +22,12 @@ def main(argv: List[str], rack: Dict[str, Any]) -> int:
     if command == "list-subsys":
         _print(_subsystems(rack))
         return 0
+    if command in nvme_fabrics.COMMANDS:
+        return nvme_fabrics.COMMANDS[command](argv[2:], rack)
     drive = state.drive_of(rack, state.device_path(argv[2:]))
     answers = {"id-ctrl": _identity, "smart-log": _health, "error-log": _errors, "self-test-log": _self_tests}
+    if command in nvme_wipe.COMMANDS and drive:
+        return nvme_wipe.COMMANDS[command](argv[2:], drive)
     if command not in answers:
         sys.stderr.write("ERROR: Invalid sub-command '%s' for global plugin\n" % command)
         return 1
@@ -83,6 +89,7 @@ def _subsystems(rack: Dict[str, Any]) -> List[Dict[str, Any]]:
     for index, drive in enumerate(rack["drives"]):
         path = {"Name": drive["controller"], "Transport": "pcie", "Address": drive["address"], "State": "live"}
         rows.append({"Name": "nvme-subsys%d" % index, "NQN": _nqn(drive), "Paths": [path]})
+    rows += nvme_fabrics.subsystems()
     return [{"HostNQN": "nqn.2014-08.org.nvmexpress:uuid:lab", "HostID": "lab", "Subsystems": rows}]
 
 

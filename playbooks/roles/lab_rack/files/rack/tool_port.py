@@ -3,18 +3,27 @@
 import sys
 from typing import Any, Dict, List
 
+import state
+
 COUNTERS = ("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_pcs_symbol_err_phy", "rx_discards_phy", "tx_discards_phy", "link_down_events_phy")
 STORMS = ("tx_pause_storm_warning_events", "tx_pause_storm_error_events", "module_high_temp")
 
 
 def main(argv: List[str], rack: Dict[str, Any]) -> int:
-    """Answer `mlnx_qos -i IF`."""
+    """Answer `mlnx_qos -i IF [--trust T] [--pfc BITS]`: what is set is kept in the rack's folder."""
     name = argv[argv.index("-i") + 1] if "-i" in argv[:-1] else ""
     nic = next((n for n in rack["nics"] if n["netdev"] == name), None)
     if nic is None:
         sys.stderr.write("Interface %s does not exist\n" % name)
         return 1
-    qos = nic["qos"]
+    words = dict(zip(argv[1::2], argv[2::2]))
+    qos = dict(nic["qos"])
+    if "--trust" in words or "--pfc" in words:
+        qos["trust"] = words.get("--trust", qos["trust"])
+        if "--pfc" in words:
+            qos["pfc"] = [priority for priority, bit in enumerate(words["--pfc"].split(",")) if bit == "1"]
+        with state.changing() as now:
+            now.setdefault("nics", {}).setdefault(name, {})["qos"] = qos
     print("DCBX mode: OS controlled\nPriority trust state: %s" % qos["trust"])
     if qos["trust"] == "dscp":
         print("dscp2prio mapping:")

@@ -1,4 +1,4 @@
-"""Pack the simulated tools into one zipapp on the controller, byte for byte the same for the same sources, and return its path."""
+"""Pack a folder of Python sources into one zipapp on the controller, byte for byte the same for the same sources, and return its path."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import Any
 from ansible.plugins.lookup import LookupBase
 
 DOCUMENTATION = """
-name: lab_rack_zipapp
+name: sources_zipapp
 author: Quadgate
 short_description: one deterministic zipapp of a folder of Python sources
-description: Writes <directory>/rack.pyz from the sources below <folder> and returns its path.
+description: Writes <directory>/<name>.pyz from the sources below <folder>, which hold a __main__.py, and returns its path.
 options:
   _terms: {description: The folder of the sources, required: true}
+  name: {description: The name of the zipapp without its ending, required: true}
   directory: {description: Where the zipapp is written on the controller, required: true, type: path}
 """
 
@@ -41,8 +42,8 @@ class LookupModule(LookupBase):
         self.set_options(var_options=variables, direct=kwargs)
         directory = Path(str(self.get_option("directory")))
         directory.mkdir(parents=True, exist_ok=True)
-        target = directory / "rack.pyz"
-        handle, temporary = tempfile.mkstemp(dir=directory, prefix=".rack-")
+        target = directory / f"{self.get_option('name')}.pyz"
+        handle, temporary = tempfile.mkstemp(dir=directory, prefix=".zipapp-")
         with os.fdopen(handle, "wb") as out:
             out.write(zipapp_bytes(Path(str(terms[0]))))
         Path(temporary).replace(target)

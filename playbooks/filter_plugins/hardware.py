@@ -1,0 +1,50 @@
+"""What the roles fabric, array and volume tell the hardware kit, and how they say what is not as agreed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def hardware_order(order: Mapping[str, Any], root: str, site: Mapping[str, Any], etc: str = "") -> dict[str, Any]:
+    """Return the order with the places of this host: its own, or those of the simulated rack."""
+    rack = f"{root}/rack" if site.get("rack") else ""
+    return {
+        **order,
+        "root": root,
+        "etc": etc or (f"{rack}/etc" if rack else "/etc"),
+        "sys": f"{rack}/sys" if rack else "/sys",
+        "path_prefix": [f"{rack}/bin"] if rack else [],
+    }
+
+
+def media_of(site: Mapping[str, Any], root: str, host: str, devices: list[str]) -> dict[str, dict[str, Any]]:
+    """Return the media of this host by name, `{root}` in their paths filled in; a RAID without devices of its own takes the array's namespaces."""
+    found = {}
+    for name, described in (site.get("volume") or {}).items():
+        if host not in (described.get("hosts") or [host]):
+            continue
+        medium = {key: value.replace("{root}", root) if isinstance(value, str) else value for key, value in described.items() if key != "hosts"}
+        if medium["kind"] == "md_xfs" and not medium.get("devices"):
+            medium["devices"] = devices
+        found[name] = medium
+    return found
+
+
+def checks_sentence(answer: Mapping[str, Any], what: str, host: str) -> str:
+    """Return what is not as agreed, in sentences with the command that shows it."""
+    rows = [
+        f"{row['check']} is {row['value']} and should be {row['wanted']} ({row['evidence']})"
+        if row["state"] == "wrong"
+        else f"{row['check']} cannot be told; it should be {row['wanted']} ({row['evidence']} says {row['value'] or 'nothing'})"
+        for row in answer["wrong"]
+    ]
+    return f"The {what} of {host} is not as agreed: {'; '.join(rows)}. Put it right, or correct targets.{what}, then deploy again."
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters of this file."""
+        return {"hardware_order": hardware_order, "media_of": media_of, "checks_sentence": checks_sentence}

@@ -1,0 +1,210 @@
+"""The array over NVMe-oF: one connection a portal, native multipath, persistent over reboots. Only what we connected is disconnected."""
+
+import os
+import re
+from typing import Any, Dict, List, Optional
+
+from hardware import textfile
+from hardware.host import Host, Refused
+
+UNIT = "quadgate-array.service"
+OPTIONS = (
+    ("io_queues", "--nr-io-queues"),
+    ("queue_size", "--queue-size"),
+    ("keep_alive_s", "--keep-alive-tmo"),
+    ("reconnect_delay_s", "--reconnect-delay"),
+    ("ctrl_loss_s", "--ctrl-loss-tmo"),
+    ("host_nqn", "--hostnqn"),
+    ("config_json", "--config"),  # a file of the site's own with the DH-CHAP keys: no secret passes through us
+)
+
+
+def apply(host: Host) -> Dict[str, Any]:
+    """Connect every portal that has no path yet, set the I/O policy, make it last, and check paths and namespaces."""
+    order, known = host.order, host.record.part("array")
+    known["subsystem"] = order["subsystem"]
+    host.record.keep()
+    _modules(host)
+    missing = [portal for portal in order["portals"] if not _path_of(host, portal)]
+    for portal in missing:
+        known.setdefault("connected", [])
+        if portal["address"] not in known["connected"]:
+            known["connected"].append(portal["address"])
+            host.record.keep()
+        host.do(_connect(order, portal), "connect %s at %s over %s" % (order["subsystem"], portal["address"], order["transport"]))
+    if not (host.dry and missing):
+        _policy(host)
+    _persist(host)
+    if host.dry and missing:
+        return {"devices": []}
+    return _verify(host)
+
+
+def show(host: Host) -> Dict[str, Any]:
+    """Check paths and namespaces."""
+    return _verify(host)
+
+
+def remove(host: Host) -> Dict[str, Any]:
+    """Disconnect our paths, give the I/O policy back, unload modules that we loaded, take our lines out."""
+    known = host.record.part("array")
+    if not known:
+        return {}
+    host.order["subsystem"] = known["subsystem"]
+    in_use = _holders(host)
+    if in_use:
+        raise Refused("%s is still in use by %s; remove the volume first." % (known["subsystem"], ", ".join(in_use)))
+    subsystem = _subsystem(host)
+    if subsystem and known.get("iopolicy"):
+        path = _policy_path(host, subsystem["Name"])
+        if host.text(path) != known["iopolicy"]:
+            host.act("set the I/O policy back to %s" % known["iopolicy"], lambda: _put(path, known["iopolicy"]))
+    for path in list((subsystem or {}).get("Paths", [])):
+        if _address(path) in known.get("connected", []):
+            host.do(["nvme", "disconnect", "-d", path["Name"]], "disconnect %s (%s)" % (path["Name"], _address(path)))
+    _forget(host)
+    for module in reversed(known.get("modules", [])):
+        if _loaded(host, module):
+            host.do(["modprobe", "-r", module], "unload %s" % module)
+    if not host.dry:
+        host.record.data["array"] = {}
+        host.record.keep()
+    return {}
+
+
+def devices(host: Host) -> List[str]:
+    """Return the subsystem's block devices, in the order of their namespaces: with native multipath one a namespace, however many paths."""
+    subsystem = _subsystem(host)
+    if subsystem is None:
+        return []
+    try:
+        names = os.listdir("%s/class/nvme-subsystem/%s" % (host.sys, subsystem["Name"]))
+    except OSError:
+        return []
+    found = [name for name in names if re.match(r"nvme\d+n\d+$", name)]
+    return ["/dev/" + name for name in sorted(found, key=lambda name: [int(n) for n in re.findall(r"\d+", name)])]
+
+
+def _modules(host: Host) -> None:
+    multipath = host.text("%s/module/nvme_core/parameters/multipath" % host.sys)
+    host.check("multipath", None if multipath is None else multipath == "Y", multipath, "Y", "%s/module/nvme_core/parameters/multipath" % host.sys)
+    module = "nvme-%s" % host.order["transport"]
+    if not _loaded(host, module):
+        host.record.part("array").setdefault("modules", []).append(module)
+        host.record.keep()
+        host.do(["modprobe", module], "load %s" % module)
+
+
+def _loaded(host: Host, module: str) -> bool:
+    name = module.replace("-", "_")
+    if os.path.isdir("%s/module/%s" % (host.sys, name)):
+        return True  # built into the kernel, or loaded
+    return any(line.split()[0] == name for line in host.need(["lsmod"]).splitlines()[1:] if line.split())
+
+
+def _connect(order: Dict[str, Any], portal: Dict[str, Any]) -> List[str]:
+    argv = ["nvme", "connect", "--transport", order["transport"], "--traddr", portal["address"], "--trsvcid", str(portal.get("port") or 4420)]
+    argv += ["--nqn", order["subsystem"]]
+    for key, flag in (("host_address", "--host-traddr"), ("host_interface", "--host-iface")):
+        if portal.get(key):
+            argv += [flag, str(portal[key])]
+    for key, flag in OPTIONS:
+        if order.get(key) is not None:
+            argv += [flag, str(order[key])]
+    return argv
+
+
+def _subsystem(host: Host) -> Optional[Dict[str, Any]]:
+    """Return the subsystem of the order as `nvme list-subsys` shows it, or None. Releases before 2.0 print an object, later ones a list."""
+    told = host.json(["nvme", "list-subsys", "-o", "json"]) or []
+    for entry in told if isinstance(told, list) else [told]:
+        for row in entry.get("Subsystems", []):
+            if row.get("NQN") == host.order["subsystem"]:
+                found: Dict[str, Any] = row
+                return found
+    return None
+
+
+def _address(path: Dict[str, Any]) -> str:
+    found = re.search(r"traddr[=:]\s*([^\s,]+)", str(path.get("Address") or ""))
+    return found.group(1) if found else ""
+
+
+def _path_of(host: Host, portal: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+    return next((p for p in (_subsystem(host) or {}).get("Paths", []) if _address(p) == portal["address"]), None)
+
+
+def _policy_path(host: Host, name: str) -> str:
+    return "%s/class/nvme-subsystem/%s/iopolicy" % (host.sys, name)
+
+
+def _policy(host: Host) -> None:
+    subsystem, wanted = _subsystem(host), host.order.get("iopolicy") or "round-robin"
+    if subsystem is None:
+        return
+    path = _policy_path(host, subsystem["Name"])
+    now = host.text(path)
+    if now is not None and now != wanted:
+        host.record.part("array").setdefault("iopolicy", now)
+        host.record.keep()
+        host.act("set the I/O policy of %s to %s" % (subsystem["Name"], wanted), lambda: _put(path, wanted))
+    host.check("iopolicy", None if now is None else True, now if host.dry else wanted, wanted, path)
+
+
+def _put(path: str, value: str) -> None:
+    with open(path, "w", encoding="utf-8") as stream:
+        stream.write(value + "\n")
+
+
+def _persist(host: Host) -> None:
+    """Make the connections last: lines for `nvme connect-all` (nvmf-autoconnect.service), or a unit of ours where the array has no discovery."""
+    order, how = host.order, host.order.get("persistent") or "discovery"
+    if how == "discovery":
+        port = order.get("discovery_port") or 8009
+        lines = ["--transport=%s --traddr=%s --trsvcid=%s" % (order["transport"], p["address"], port) for p in order["portals"]]
+        textfile.set_block(host, "nvme/discovery.conf", "array", lines)
+    elif how == "service":
+        lines = ["[Unit]", "Description=NVMe-oF connections of the array under test", "After=network-online.target", "Wants=network-online.target"]
+        lines += ["Before=remote-fs-pre.target", "[Service]", "Type=oneshot", "RemainAfterExit=yes"]
+        lines += ["ExecStart=-/usr/bin/env %s" % " ".join(_connect(order, portal)) for portal in order["portals"]]
+        lines += ["[Install]", "WantedBy=multi-user.target"]
+        textfile.set_block(host, "systemd/system/" + UNIT, "array", lines)
+        if host.ask(["systemctl", "is-enabled", UNIT])[0]:
+            host.record.part("array")["unit"] = True
+            host.record.keep()
+            host.do(["systemctl", "daemon-reload"], "let systemd read %s" % UNIT)
+            host.do(["systemctl", "enable", UNIT], "enable %s" % UNIT)
+
+
+def _forget(host: Host) -> None:
+    if host.record.part("array").get("unit"):
+        if not host.ask(["systemctl", "is-enabled", UNIT])[0]:
+            host.do(["systemctl", "disable", UNIT], "disable %s" % UNIT)
+        textfile.drop_block(host, "systemd/system/" + UNIT, "array")
+        host.do(["systemctl", "daemon-reload"], "let systemd forget %s" % UNIT)
+    textfile.drop_block(host, "nvme/discovery.conf", "array")
+
+
+def _holders(host: Host) -> List[str]:
+    """Return what stands on the subsystem's devices (an md array, a mount)."""
+    found = []
+    for device in devices(host):
+        try:
+            found += os.listdir("%s/class/block/%s/holders" % (host.sys, os.path.basename(device)))
+        except OSError:
+            continue
+    return sorted(set(found))
+
+
+def _verify(host: Host) -> Dict[str, Any]:
+    order, subsystem = host.order, _subsystem(host)
+    paths = {_address(path): path for path in (subsystem or {}).get("Paths", [])}
+    for portal in order["portals"]:
+        path = paths.get(portal["address"]) or {}
+        value = "%s %s" % (path.get("Transport"), path.get("State")) if path else "no path"
+        host.check(
+            "path.%s" % portal["address"], value == "%s live" % order["transport"], value, "%s live" % order["transport"], "nvme list-subsys -o json"
+        )
+    found = devices(host)
+    host.check("namespaces", len(found) == order["namespaces"], len(found), order["namespaces"], "%s/class/nvme-subsystem" % host.sys)
+    return {"devices": found, "paths": sorted(paths)}

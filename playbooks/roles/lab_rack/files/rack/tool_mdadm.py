@@ -1,0 +1,111 @@
+"""mdadm: --create, --detail [--export], --examine, --stop and --zero-superblock over the namespaces that are connected."""
+
+import hashlib
+import os
+import sys
+from typing import Any, Dict, List
+
+import nvme_fabrics
+import state
+
+DATA_OFFSET = 264192  # sectors, as mdadm 4.2 leaves on a large member
+NUMBER = 127
+
+
+def main(argv: List[str], rack: Dict[str, Any]) -> int:
+    """Answer one command."""
+    if "--version" in argv:
+        sys.stderr.write("mdadm - v4.2 - 2021-12-30 - Debian 4.2-5\n")
+        return 0
+    words = [word for word in argv[1:] if not word.startswith("-")]
+    verb = next((word for word in argv[1:] if word in _VERBS), "")
+    if not verb or not words:
+        sys.stderr.write("mdadm: not simulated: %s\n" % " ".join(argv[1:]))
+        return 2
+    return _VERBS[verb](words, argv, rack)
+
+
+def _create(words: List[str], argv: List[str], rack: Dict[str, Any]) -> int:
+    device, members = words[0], words[1:]
+    told = {word.partition("=")[0]: word.partition("=")[2] for word in argv if "=" in word}
+    there = {"/dev/" + name for name in nvme_fabrics.namespaces()} | {"/dev/" + drive["namespace"] for drive in rack["drives"]}
+    with state.changing() as now:
+        arrays, signatures = now.setdefault("md", {}), now.setdefault("signatures", {})
+        for member in members:
+            if member not in there:
+                return _fail("cannot open %s: No such file or directory" % member)
+            if member in signatures:
+                return _fail("%s appears to be part of a raid array or to hold a file system" % member)
+        if device in arrays or len(members) != int(told["--raid-devices"]):
+            return _fail("%s is already in use, or the number of devices is wrong." % device)
+        uuid = hashlib.sha256(" ".join([device, *members]).encode()).hexdigest()[:32]
+        dashed = ":".join(uuid[i : i + 8] for i in range(0, 32, 8))
+        arrays[device] = {"members": members, "chunk": int(told["--chunk"].rstrip("K")), "name": told["--name"], "uuid": dashed}
+        for member in members:
+            signatures[member] = {"TYPE": "linux_raid_member", "LABEL": "any:" + told["--name"]}
+            os.makedirs(os.path.join(_holders(member), "md%d" % NUMBER), exist_ok=True)
+    sys.stderr.write("mdadm: array %s started.\n" % device)
+    return 0
+
+
+def _detail(words: List[str], argv: List[str], _: Dict[str, Any]) -> int:
+    array = state.changes().get("md", {}).get(words[0])
+    if array is None:
+        return _fail("cannot open %s: No such file or directory" % words[0])
+    if "--export" in argv:
+        print("MD_LEVEL=raid0\nMD_DEVICES=%d\nMD_METADATA=1.2\nMD_UUID=%s" % (len(array["members"]), array["uuid"]))
+        print("MD_DEVNAME=%s\nMD_NAME=any:%s" % (array["name"], array["name"]))
+        for index, member in enumerate(array["members"]):
+            key = "MD_DEVICE_dev_%s" % member.rpartition("/")[2]
+            print("%s_ROLE=%d\n%s_DEV=%s" % (key, index, key, member))
+        return 0
+    print("%s:\n           Version : 1.2\n        Raid Level : raid0" % words[0])
+    print("      Raid Devices : %d\n             State : clean\n        Chunk Size : %dK" % (len(array["members"]), array["chunk"]))
+    print("              Name : any:%s\n              UUID : %s" % (array["name"], array["uuid"]))
+    return 0
+
+
+def _examine(words: List[str], _: List[str], __: Dict[str, Any]) -> int:
+    array = next((a for a in state.changes().get("md", {}).values() if words[0] in a["members"]), None)
+    if array is None:
+        return _fail("No md superblock detected on %s." % words[0])
+    print("%s:\n          Magic : a92b4efc\n        Version : 1.2\n           Name : any:%s" % (words[0], array["name"]))
+    print("     Raid Level : raid0\n    Data Offset : %d sectors\n     Chunk Size : %dK" % (DATA_OFFSET, array["chunk"]))
+    return 0
+
+
+def _stop(words: List[str], _: List[str], __: Dict[str, Any]) -> int:
+    with state.changing() as now:
+        array = now.get("md", {}).get(words[0])
+        if array is None:
+            return _fail("error opening %s: No such file or directory" % words[0])
+        if any(mount["source"] == words[0] for mount in now.get("mounts", [])):
+            return _fail("Cannot get exclusive access to %s:Perhaps a running process, mounted filesystem or active volume group?" % words[0])
+        for member in array["members"]:
+            holder = os.path.join(_holders(member), "md%d" % NUMBER)
+            if os.path.isdir(holder):
+                os.rmdir(holder)
+        del now["md"][words[0]]
+        now.get("signatures", {}).pop(words[0], None)
+    sys.stderr.write("mdadm: stopped %s\n" % words[0])
+    return 0
+
+
+def _zero(words: List[str], _: List[str], __: Dict[str, Any]) -> int:
+    with state.changing() as now:
+        if any(words[0] in array["members"] for array in now.get("md", {}).values()):
+            return _fail("Couldn't open %s for write - not zeroing" % words[0])
+        now.get("signatures", {}).pop(words[0], None)
+    return 0
+
+
+def _holders(member: str) -> str:
+    return os.path.join(state.root(), "sys", "class", "block", os.path.basename(member), "holders")
+
+
+def _fail(sentence: str) -> int:
+    sys.stderr.write("mdadm: %s\n" % sentence)
+    return 1
+
+
+_VERBS = {"--create": _create, "--detail": _detail, "--examine": _examine, "--stop": _stop, "--zero-superblock": _zero}

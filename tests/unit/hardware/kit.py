@@ -1,0 +1,83 @@
+"""The hardware kit on a simulated host: its tools keep their state in a folder, and nothing of this machine is touched."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from app.settings import ROOT
+
+ROLES = ROOT / "playbooks" / "roles"
+NQN = "nqn.2026-11.example:fx100-26110017"
+FABRIC: dict[str, Any] = {
+    "configure": True,
+    "mtu": 9000,
+    "priority": 3,
+    "trust": "dscp",
+    "dscp": 26,
+    "gid_index": 3,
+    "speed_gbit": 200,
+    "interfaces": [{"netdev": "ens8f0np0", "device": "mlx5_0"}],
+}
+ARRAY: dict[str, Any] = {"subsystem": NQN, "transport": "rdma", "portals": [{"address": "192.0.2.31"}, {"address": "192.0.2.32"}], "namespaces": 4}
+
+
+def load(path: Path) -> Any:
+    """Import a plug-in file by its path."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+rack_for = load(ROLES / "lab_rack/filter_plugins/lab_rack.py").rack_for
+filters = load(ROOT / "playbooks/filter_plugins/hardware.py")
+
+
+class Kit:
+    """One host with the rack's tools, and the kit's answers."""
+
+    def __init__(self, root: Path, group: str = "engine") -> None:
+        self.root, self.rack = root, root / "rack"
+        self.rack.mkdir(parents=True)
+        description = rack_for(yaml.safe_load((ROLES / "lab_rack/files/racks/roce.yaml").read_text()), "any", [group], {})
+        program = self.rack / "rack.pyz"
+        program.write_bytes(load(ROOT / "playbooks/lookup_plugins/sources_zipapp.py").zipapp_bytes(ROLES / "lab_rack/files/rack"))
+        subprocess.run(
+            [sys.executable, "-I", str(program), "install", str(self.rack)], input=json.dumps(description).encode(), check=True, capture_output=True
+        )
+        self.etc = self.rack / "etc"
+        self.etc.mkdir()
+
+    def run(self, part: str, verb: str, order: dict[str, Any]) -> dict[str, Any]:
+        """Return the kit's answer; a refusal comes as {refused: sentence}."""
+        told = filters.hardware_order(order, str(self.root), {"rack": "roce"})
+        argv = [sys.executable, str(ROLES / "hardware/files/kit"), part, verb]
+        done = subprocess.run(argv, input=json.dumps(told), capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1), done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {"refused": done.stderr.strip()}
+        return answer
+
+    def tool(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """Run one of the rack's tools by hand, as somebody at the site would."""
+        return subprocess.run([str(self.rack / "bin" / argv[0]), *argv[1:]], capture_output=True, text=True, check=False)
+
+    def changes(self) -> dict[str, Any]:
+        """Return what the rack's tools hold, without what is empty."""
+        path = self.rack / "changes.json"
+        found = json.loads(path.read_text()) if path.exists() else {}
+        return {key: value for key, value in found.items() if value}
+
+    def media(self, **more: Any) -> dict[str, Any]:
+        """Return an order with one RAID over the array's namespaces."""
+        devices = self.run("array", "show", ARRAY)["facts"]["devices"]
+        volume = {"kind": "md_xfs", "mount": str(self.root / "mnt" / "array"), "devices": devices, **more}
+        return {"media": {"array": volume}}

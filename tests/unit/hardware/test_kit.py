@@ -1,0 +1,189 @@
+"""Fabric, array and volume by the kit itself: what is set, what is checked, what is refused, and that removing gives back what was there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.hardware.kit import ARRAY, FABRIC, Kit
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return Kit(tmp_path / "host")
+
+
+def names(answer: dict, state: str) -> set[str]:
+    return {row["check"].partition(".")[0] for row in answer["checks"] if row["state"] == state}
+
+
+def test_a_fabric_as_its_maker_ships_it_is_found_wrong_and_left_alone_until_asked(kit: Kit) -> None:
+    answer = kit.run("fabric", "apply", {**FABRIC, "configure": False})
+    assert names(answer, "wrong") == {"mtu", "rdma_mtu", "trust", "pfc"}
+    assert names(answer, "unknown") == {"dscp"}
+    assert names(answer, "ok") == {"link", "speed", "rdma", "gid"}
+    assert answer["changed"] == []
+    assert kit.changes() == {}
+
+
+def test_a_fabric_is_set_once_and_given_back_as_it_was(kit: Kit) -> None:
+    planned = kit.run("fabric", "plan", FABRIC)
+    assert kit.changes() == {}
+    first = kit.run("fabric", "apply", FABRIC)
+    assert first["changed"] == planned["changed"]
+    assert len(first["changed"]) == 3
+    assert first["wrong"] == []
+    assert kit.run("fabric", "apply", FABRIC)["changed"] == []
+    assert len(kit.run("fabric", "remove", FABRIC)["changed"]) == 3
+    assert kit.changes()["nics"] == {"ens8f0np0": {"mtu": 1500, "qos": {"trust": "pcp", "pfc": []}}}
+    assert not (kit.root / "state" / "hardware.json").exists()
+
+
+def test_what_was_there_first_is_given_back_even_after_the_engagement_asked_for_something_else(kit: Kit) -> None:
+    kit.run("fabric", "apply", FABRIC)
+    kit.run("fabric", "apply", {**FABRIC, "mtu": 4200})
+    kit.run("fabric", "remove", {})
+    assert kit.changes()["nics"]["ens8f0np0"]["mtu"] == 1500
+
+
+def test_an_interface_that_is_not_there_is_refused_by_name(kit: Kit) -> None:
+    answer = kit.run("fabric", "apply", {**FABRIC, "interfaces": [{"netdev": "eth7", "device": "mlx5_7"}]})
+    assert "eth7 is not on this host" in answer["refused"]
+
+
+def test_the_array_is_connected_by_every_portal_once(kit: Kit) -> None:
+    first = kit.run("array", "apply", ARRAY)
+    assert first["wrong"] == []
+    assert len(first["facts"]["devices"]) == 4
+    assert first["facts"]["paths"] == ["192.0.2.31", "192.0.2.32"]
+    assert kit.run("array", "apply", ARRAY)["changed"] == []
+    assert (kit.etc / "nvme" / "discovery.conf").read_text().count("--transport=rdma") == 2
+
+
+def test_a_path_that_is_lost_is_found_and_connected_again(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    path = next(iter(kit.changes()["subsystems"].values()))["paths"][0]
+    kit.tool("nvme", "disconnect", "-d", path["name"])
+    assert [row["check"] for row in kit.run("array", "show", ARRAY)["wrong"]] == [f"path.{path['address']}"]
+    assert kit.run("array", "apply", ARRAY)["changed"] == [f"connect {ARRAY['subsystem']} at {path['address']} over rdma"]
+
+
+def test_only_what_we_connected_is_disconnected(kit: Kit) -> None:
+    kit.tool("modprobe", "nvme-rdma")
+    kit.tool("nvme", "connect", "-t", "rdma", "-a", "192.0.2.31", "-s", "4420", "-n", ARRAY["subsystem"])
+    kit.run("array", "apply", ARRAY)
+    kit.run("array", "remove", ARRAY)
+    left = next(iter(kit.changes()["subsystems"].values()))
+    assert [path["address"] for path in left["paths"]] == ["192.0.2.31"]
+    assert kit.changes()["modules"] == ["nvme_rdma"]
+    assert not (kit.etc / "nvme").exists()
+
+
+def test_an_array_without_a_discovery_service_gets_a_unit_and_loses_it_again(kit: Kit) -> None:
+    order = {**ARRAY, "transport": "tcp", "persistent": "service"}
+    assert kit.run("array", "apply", order)["wrong"] == []
+    unit = kit.etc / "systemd" / "system" / "quadgate-array.service"
+    assert unit.read_text().count("ExecStart=-/usr/bin/env nvme connect --transport tcp") == 2
+    assert kit.run("array", "apply", order)["changed"] == []
+    kit.run("array", "remove", order)
+    assert list(kit.etc.iterdir()) == []
+    assert set(kit.changes()) == set()
+
+
+def test_a_wrong_number_of_namespaces_is_wrong(kit: Kit) -> None:
+    assert [row["check"] for row in kit.run("array", "apply", {**ARRAY, "namespaces": 8})["wrong"]] == ["namespaces"]
+
+
+def test_a_raid_of_four_carries_xfs_with_its_stripes_and_everything_goes_again(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    (kit.etc / "fstab").write_text("# no line end")
+    order = kit.media()
+    first = kit.run("volume", "apply", order)
+    assert first["wrong"] == []
+    geometry = next(row for row in first["checks"] if row["check"] == "geometry.array")
+    assert geometry["value"] == [512 * 1024, 4 * 512 * 1024]
+    assert sum(row["check"].startswith("alignment.array.") for row in first["checks"]) == 4
+    assert kit.run("volume", "apply", order)["changed"] == []
+    assert "in use by md127" in kit.run("array", "remove", ARRAY)["refused"]
+    kit.run("volume", "remove", {"media": {}})
+    kit.run("array", "remove", ARRAY)
+    assert kit.changes() == {}
+    assert (kit.etc / "fstab").read_text() == "# no line end"
+    assert not (kit.root / "mnt").exists()
+    assert not (kit.root / "state" / "hardware.json").exists()
+
+
+def test_a_device_that_holds_something_is_never_overwritten(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    order = kit.media()
+    member = order["media"]["array"]["devices"][2]
+    kit.tool("mkfs.xfs", "-q", "-L", "theirs", member)
+    answer = kit.run("volume", "apply", order)
+    assert f"{member} holds LABEL=theirs TYPE=xfs" in answer["refused"]
+    assert "md" not in kit.changes()
+
+
+def test_a_raid_of_three_is_refused_with_its_devices(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    order = kit.media()
+    order["media"]["array"]["devices"].pop()
+    assert "wants 4 devices and has 3" in kit.run("volume", "apply", order)["refused"]
+
+
+def test_a_chunk_off_the_64_kib_grid_is_refused(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    assert "no multiple of 64 KiB" in kit.run("volume", "apply", kit.media(chunk_kib=96))["refused"]
+
+
+def test_a_line_of_somebody_else_in_a_file_of_the_host_survives_the_removal(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    kit.run("volume", "apply", kit.media())
+    fstab = kit.etc / "fstab"
+    fstab.write_text("LABEL=home /home xfs defaults 0 0\n" + fstab.read_text())
+    kit.run("volume", "remove", {"media": {}})
+    assert fstab.read_text() == "LABEL=home /home xfs defaults 0 0\n"
+
+
+def test_a_damaged_record_stops_everything(kit: Kit) -> None:
+    kit.run("fabric", "apply", FABRIC)
+    (kit.root / "state" / "hardware.json").write_text("{")
+    assert "is damaged" in kit.run("fabric", "remove", FABRIC)["refused"]
+
+
+WIPE = {"method": "sanitize", "action": "block", "serials": ["QF26K0A00101", "QF26K0A00102"], "approvals": {"vendor": "a-1", "customer": "a-2"}}
+
+
+@pytest.mark.parametrize("method", ["sanitize", "format"])
+def test_each_wiped_drive_has_a_record_by_its_serial_number(tmp_path: Path, method: str) -> None:
+    array = Kit(tmp_path / "array", "storage")
+    array.tool("mkfs.xfs", "-q", "-L", "kv", "/dev/nvme0n1")
+    answer = array.run("wipe", "apply", {**WIPE, "method": method})
+    assert [(row["serial"], row["outcome"]) for row in answer["facts"]["records"]] == [("QF26K0A00101", "wiped"), ("QF26K0A00102", "wiped")]
+    assert all(row["model"] == "QF-N7680" and row["firmware"] and row["argv"][1] == method for row in answer["facts"]["records"])
+    assert answer["wrong"] == []
+    assert "signatures" not in array.changes()
+
+
+@pytest.mark.parametrize("approvals", [{}, {"vendor": "a-1"}, {"vendor": "a-1", "customer": "a-1"}])
+def test_a_wipe_wants_two_different_approvals(tmp_path: Path, approvals: dict[str, str]) -> None:
+    array = Kit(tmp_path / "array", "storage")
+    assert "approval ids of both parties" in array.run("wipe", "apply", {**WIPE, "approvals": approvals})["refused"]
+    assert "sanitize" not in array.changes()
+
+
+def test_a_wipe_of_an_unknown_or_a_used_drive_touches_none(tmp_path: Path) -> None:
+    array = Kit(tmp_path / "array", "storage")
+    assert "serial number XX" in array.run("wipe", "apply", {**WIPE, "serials": ["QF26K0A00101", "XX"]})["refused"]
+    array.tool("mkfs.xfs", "-q", "-L", "kv", "/dev/nvme1n1")
+    (array.root / "m").mkdir()
+    array.tool("mount", "-t", "xfs", "-o", "ro", "/dev/nvme1n1", str(array.root / "m"))
+    assert "QF26K0A00102) is in use" in array.run("wipe", "apply", WIPE)["refused"]
+    assert "sanitize" not in array.changes()
+
+
+def test_the_answer_is_plain_json_with_the_command_that_shows_each_check(kit: Kit) -> None:
+    answer = kit.run("fabric", "apply", FABRIC)
+    assert all(row["evidence"] for row in answer["checks"])
+    assert json.loads(json.dumps(answer)) == answer
