@@ -7,6 +7,7 @@ from typing import Any
 
 from gates.bundle import Bundle
 from gates.g3.cells import cell_checks
+from gates.g3.diagnostics import diagnostics
 from gates.g3.extension import FIRST_VERDICT, claimed, extension, way_on
 from gates.g3.figures import figures
 from gates.g3.limits import throughput_gain, ttft_drop
@@ -64,7 +65,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         checks=tuple(checks),
         claims=claims,
         not_tested=(*not_tested(plan), *untold, *_not_measured(plan, data.pairs)),
-        figures=figures(plan, data, checks),
+        figures={**figures(plan, data, checks), "diagnostics": diagnostics(plan, data, standing)},
         risk=risk(plan.decision, looks=2 if found.pairs else 1),
         pairs=data.pairs,
     )

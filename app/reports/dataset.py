@@ -13,7 +13,7 @@ from app.reports.forms import form_rows
 from app.reports.headline import headlines, key_checks
 from app.reports.history import attempt_rows, counts
 from app.reports.register import open_sentence, register_rows
-from app.reports.tables import delivery, evidence_rows, exact_rows, hosts, hour_rows, platform, run_rows
+from app.reports.tables import delivery, diagnostic_rows, evidence_rows, exact_rows, hosts, hour_rows, platform, run_rows
 from app.reports.thresholds import threshold_rows
 from app.reports.words import Words
 
@@ -69,6 +69,7 @@ def build(facts: Facts, language: str, *, revision: int = 0, revisions: tuple[di
         "figures": dict(document.get("figures") or {}),
         "runs": run_rows(document.get("figures") or {}, words),
         "hours": hour_rows(document.get("figures") or {}),
+        "diagnostics": diagnostic_rows(document.get("figures") or {}, words),
         "baseline": _baseline(document),
         "attempts": attempt_rows(facts, words),
         "extension": extension_of(facts, words),

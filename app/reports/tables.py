@@ -93,6 +93,11 @@ def hour_rows(figures: dict[str, Any]) -> list[dict[str, str]]:
     ]
 
 
+def diagnostic_rows(figures: dict[str, Any], words: Words) -> list[dict[str, str]]:
+    """Return what stands beside the checks and decides nothing: {title, text}, as the judge said it."""
+    return [{"title": words.text(row.get("title")), "text": words.text(row.get("text"))} for row in figures.get("diagnostics") or []]
+
+
 def evidence_rows(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the evidence by step and host: files, bytes, tools with versions. Each file by itself stands in manifest.json."""
     groups: dict[tuple[str, str], dict[str, Any]] = {}

@@ -46,7 +46,7 @@ class Effect:
     def _against(self, limit: Decimal) -> int:
         """Return -1, 0 or 1: whether the mean effect is less than the limit, equal to it, or greater, exactly."""
         (up, down), (p, q), n = self._product, (1 - limit if self.drop else 1 + limit).as_integer_ratio(), len(self.pairs)
-        measured, bound = up * q**n, p**n * down
+        measured, bound = up * int(q**n), int(p**n) * down
         side = (measured > bound) - (measured < bound)
         return -side if self.drop else side
 
