@@ -26,6 +26,8 @@ USAGE, INTERNAL, REFUSED, INTERRUPTED, NO_READER = 64, 70, 65, 130, 141
 COMMANDS = (
     "demo",
     "judge",
+    "whatif",
+    "attempt",
     "compare",
     "read",
     "reference",

@@ -94,6 +94,11 @@ class Bundle:
             raise Unreadable(f"{INPUTS} is missing from the bundle.", f"证据包缺少 {INPUTS}。")
         return _document(self.bytes(INPUTS), INPUTS)
 
+    def with_plan(self, plan: Plan) -> Bundle:
+        """Return the same evidence under another plan, for looking only: its manifest is not what anybody sealed or signed."""
+        manifest = {**self.manifest, "plan": plan.data, "plan_hash": plan.hash}
+        return Bundle(manifest, self._read, stream=self._stream)
+
     def has(self, path: str) -> bool:
         """Return whether the manifest lists a path."""
         return path in self.files

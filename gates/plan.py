@@ -125,6 +125,11 @@ def parse_plan(differences: Mapping[str, Any] | None = None) -> Plan:
     return _read(_merge(default_data(), differences or {}), problems)
 
 
+def changed_plan(plan: Plan, differences: Mapping[str, Any]) -> Plan:
+    """Return a plan with differences merged in, as parse_plan does with the default. Raises InvalidPlan."""
+    return _read(_merge(plan.data, differences), Problems())
+
+
 def load_plan(data: Mapping[str, Any]) -> Plan:
     """Return a plan from its complete data, e.g. from a manifest. Nothing is filled in: a missing field is a problem."""
     return _read(data, Problems())

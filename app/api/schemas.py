@@ -158,6 +158,32 @@ class ExtendBody(Taken):
     said: str = Field(default="", max_length=1000, examples=["Both parties agreed by telephone."])
 
 
+class JudgeBody(Taken):
+    """What an attempt is judged again for; it stands in the record."""
+
+    why: str = Field(default="", max_length=500, examples=["The cause of the reboot was approved."])
+
+
+class CauseBody(Taken):
+    """The cause of one event that broke a soak's run, as `GET .../causes` names it."""
+
+    event: str = Field(min_length=1, max_length=200, examples=["boot:3f1c0a52-8f5e-4b0e-9d8e-0a4c7b1f9e11"])
+    kind: str = Field(examples=["power"], description="power, network, cooling, maintenance, host or other")
+    text: str = Field(min_length=3, max_length=2000, examples=["The rack lost its feed B at 03:12; see the report of the site."])
+
+
+class JudgementList(BaseModel):
+    """Every judgement of an attempt, the oldest first: the newest holds."""
+
+    items: list[dict[str, Any]]
+
+
+class CauseList(BaseModel):
+    """Every event that broke a soak's run, with its cause and whose approval is missing."""
+
+    items: list[dict[str, Any]]
+
+
 class StepView(Given):
     """One step of an attempt."""
 
@@ -222,7 +248,7 @@ class ReportList(BaseModel):
 class ApprovalBody(Taken):
     """A decision on the very object that was looked at, named by its hash."""
 
-    object_kind: Literal["plan", "conditional", "sign_off", "rig_cause", "waiver", "stop_loss", "close"]
+    object_kind: Literal["plan", "conditional", "sign_off", "rig_cause", "soak_cause", "waiver", "stop_loss", "close"]
     object_id: str = Field(max_length=36)
     object_hash: str = Field(max_length=80)
     decision: Literal["approve", "reject"]

@@ -10,6 +10,7 @@ from app.approvals.objects import Item
 from app.attempts import repository as attempts
 from app.attempts import revisions as judgements
 from app.attempts.conclude import keep_baseline
+from app.attempts.judging import judge_on_agreement
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
 from app.plans import repository as plans
@@ -25,3 +26,5 @@ def follow(s: Session, engagement: Engagement, item: Item, actor: Actor) -> None
     facts = engagement_facts.settle(s, engagement, actor)
     if item.kind == "conditional" and (attempt := attempts.attempt(s, item.id)) and (judged := judgements.newest(s, item.id)):
         keep_baseline(s, engagement, attempt, judged.document, facts, actor)
+    if agreed and item.kind == "soak_cause" and item.attempt_id:
+        judge_on_agreement(s, attempt_id=item.attempt_id, why=item.title, actor=actor)

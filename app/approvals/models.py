@@ -14,7 +14,8 @@ class Approval(Base):
     """One decision of one person for one party.
 
     `object_kind`: plan (seals), conditional (consents), sign_off (signs a gate's report), rig_cause (an attempt does not count),
-    waiver (accepts a thing as it is), stop_loss (lifts a stop), close (closes an engagement that was not concluded).
+    soak_cause (the soak clock restarts at an event), waiver (accepts a thing as it is), stop_loss (lifts a stop), close (closes an
+    engagement that was not concluded).
     `object_hash` is what was looked at: plan hash, verdict hash, report manifest hash.
     """
 

@@ -10,9 +10,10 @@ from sqlalchemy.orm import Session
 
 from app.approvals import repository
 from app.approvals.models import Approval
+from app.attempts import causes
 from app.attempts import repository as attempts
 from app.attempts import revisions as judgements
-from app.attempts.models import Attempt, VerdictRevision
+from app.attempts.models import Attempt, AttemptCause, VerdictRevision
 from app.attempts.revisions import InForce
 from app.attempts.usecases import cause_hash
 from app.attempts.views import newest_reports
@@ -23,6 +24,7 @@ from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
 from app.kit.clock import now
 from app.kit.i18n import N_, pair
+from app.kit.words import in_words
 from app.plans import repository as plans
 from app.plans.models import PlanRevision
 from app.plans.reading import plan_of
@@ -34,7 +36,7 @@ from gates.pipeline_facts import Decisions, Facts, State
 from gates.text import Text
 from gates.transitions import RunStatus
 
-KINDS = ("plan", "conditional", "sign_off", "rig_cause", "waiver", "stop_loss", "close")
+KINDS = ("plan", "conditional", "sign_off", "rig_cause", "soak_cause", "waiver", "stop_loss", "close")
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class _Rows:
     judged: dict[str, InForce]
     reports: dict[str, dict[str, Report]]
     deviations: list[Deviation]
+    causes: list[AttemptCause]
 
 
 def items(s: Session, engagement: Engagement) -> list[Item]:
@@ -89,6 +92,7 @@ def items(s: Session, engagement: Engagement) -> list[Item]:
         judged,
         newest_reports(s, ids),
         deviations.deviations_of(s, engagement.id),
+        causes.newest_of(s, ids),
     )
     of_attempts = (item for a in tries if not a.rehearsal for item in _of_attempt(rows, a))
     return [*_plans(rows), *of_attempts, *(_waiver(rows, d) for d in rows.deviations if d.kind == "waiver"), _close(rows)]
@@ -113,7 +117,7 @@ def _of_attempt(rows: _Rows, a: Attempt) -> Iterator[Item]:
     if a.verdict == Verdict.CONDITIONAL and verdict:
         title = pair(N_("Conditional: {gate}, attempt {number}"), **words)
         reason = pair(
-            N_("The verdict is conditional ({because}); it goes on only when both parties consent."), because=", ".join(a.because or []) or "-"
+            N_("The verdict is conditional ({because}); it goes on only when both parties consent."), because=in_words("because", *(a.because or []))
         )
         yield _item(rows, "conditional", a.id, verdict.hash, title, reason, a)
     if a.verdict and verdict:
@@ -124,6 +128,19 @@ def _of_attempt(rows: _Rows, a: Attempt) -> Iterator[Item]:
         title = pair(N_("Rig cause: {gate}, attempt {number}"), **words)
         reason = pair(N_("Claimed: {cause} When both parties approve, the attempt does not count."), cause=a.rig_cause)
         yield _item(rows, "rig_cause", a.id, cause_hash(a), title, reason, a)
+    yield from (_soak_cause(rows, a, c) for c in rows.causes if c.attempt_id == a.id)
+
+
+def _soak_cause(rows: _Rows, a: Attempt, c: AttemptCause) -> Item:
+    """Return the cause of one event of a soak; agreed, the soak clock restarts there and the attempt is judged again."""
+    title = pair(N_("Cause of an event: {gate}, attempt {number}"), gate=a.gate, number=a.number)
+    reason = pair(
+        N_("{what}. Cause claimed by {person}: {cause} When both parties approve, the soak clock restarts there and the attempt is judged again."),
+        what=Text.parse(c.what),
+        person=c.person,
+        cause=c.text,
+    )
+    return _item(rows, "soak_cause", c.id, causes.digest(c), title, reason, a)
 
 
 def _sign_off(rows: _Rows, a: Attempt, verdict: VerdictRevision) -> Item:
@@ -142,7 +159,7 @@ def _sign_off(rows: _Rows, a: Attempt, verdict: VerdictRevision) -> Item:
 
 def _stop_loss(rows: _Rows, a: Attempt, verdict: VerdictRevision) -> Item:
     """Return the lifting of a stop, which is open to objection for the plan's days and then final."""
-    until = objection_until(rows.revisions, a)
+    until = objection_until(rows.revisions, a, rows.judged[a.id].since)
     title = pair(N_("Lift the stop-loss: {gate}, attempt {number}"), gate=a.gate, number=a.number)
     reason = pair(N_("Open to objection until {until}. The fail stays in every report."), until=f"{until:%Y-%m-%d %H:%M} UTC" if until else "-")
     refusal = None
@@ -170,17 +187,21 @@ def _close(rows: _Rows) -> Item:
     engagement, (state, why) = rows.engagement, engagement_state(rows.facts)
     refusal = None
     if state not in (State.NOT_CONCLUDED, State.STOPPED):
-        refusal = pair(N_("Only an engagement that is stopped or not concluded is closed by approval; this one is {state}."), state=str(state))
+        refusal = pair(
+            N_("Only an engagement that is stopped or not concluded is closed by approval; this one is {state}."), state=in_words("engagement", state)
+        )
     digest = sha256_of({"engagement": engagement.id, "state": str(state), "reason": why.json()})
     return _item(rows, "close", engagement.id, digest, pair(N_("Close the engagement")), why, refusal=refusal)
 
 
-def objection_until(revisions: list[PlanRevision], a: Attempt) -> datetime | None:
-    """Return when the days of objection against a fail end; None while the attempt goes on."""
+def objection_until(revisions: list[PlanRevision], a: Attempt, judged: datetime | None) -> datetime | None:
+    """Return when the days of objection against a fail end; None while the attempt goes on. A fail that was only found when it was judged
+    anew can be objected to from that judgement on.
+    """  # noqa: D205
     if a.finished_at is None:
         return None
     plan = next(plan_of(revision) for revision in revisions if revision.id == a.plan_id)
-    return a.finished_at + timedelta(days=plan.policy.objection_days)
+    return max(a.finished_at, judged or a.finished_at) + timedelta(days=plan.policy.objection_days)
 
 
 def _on_fail(rows: _Rows, a: Attempt) -> str:

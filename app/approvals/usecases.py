@@ -141,6 +141,7 @@ def _pending(engagement: Engagement, item: Item, actor: Actor, may: bool) -> dic
 def _find(s: Session, kind: str, object_id: str, actor: Actor) -> tuple[Engagement, Item]:
     """Return the object of a decision. Raises NotFound for an unknown one and for one that the actor does not see."""
     from app.attempts import repository as attempts
+    from app.attempts.models import AttemptCause
 
     if kind not in objects.KINDS:
         raise BadInput("bad_kind", N_("There is no such thing to approve: {kind}. There are: {known}."), kind=kind, known=", ".join(objects.KINDS))
@@ -153,7 +154,8 @@ def _find(s: Session, kind: str, object_id: str, actor: Actor) -> tuple[Engageme
         entry = deviations.deviation(s, object_id)
         engagement_id = entry.engagement_id if entry else ""
     else:
-        attempt = attempts.attempt(s, object_id)
+        cause = s.get(AttemptCause, object_id) if kind == "soak_cause" else None
+        attempt = attempts.attempt(s, cause.attempt_id if cause else object_id)
         engagement_id = attempt.engagement_id if attempt else ""
     engagement = repository.engagement(s, engagement_id, lock=True)
     visible = engagement if engagement and access.sees(actor, engagement) else None

@@ -127,6 +127,27 @@ class Sample(Base):
     data: Mapped[dict[str, Any]]
 
 
+class AttemptCause(Base):
+    """What a person says caused one event that broke a soak's run (gates.g4.timeline). It counts when both parties approve this very row.
+
+    Rows are never changed: of one event the newest counts, until one is agreed.
+    """
+
+    __tablename__ = "attempt_cause"
+    __table_args__ = (Index("ix_attempt_cause_attempt", "attempt_id"),)
+    id: Mapped[str] = id_column()
+    attempt_id: Mapped[str] = mapped_column(ForeignKey("attempt.id"))
+    event: Mapped[str] = mapped_column(String(200))  # e.g. boot:<boot id>, telemetry_gap:<boot id>:<ns>
+    hour: Mapped[str] = mapped_column(String(20))  # of load, as the verdict says
+    what: Mapped[dict[str, Any]]  # {"en", "zh-CN"}: the event in words
+    kind: Mapped[str] = mapped_column(String(20))  # causes.KINDS
+    text: Mapped[str] = mapped_column(Text)
+    user_id: Mapped[str] = mapped_column(String(36))
+    person: Mapped[str] = mapped_column(String(120))
+    party: Mapped[str] = mapped_column(String(16))
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
 class VerdictRevision(Base):
     """One judgement of an attempt. Judging again adds a revision; it never replaces one (app/attempts/revisions.py)."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select
@@ -27,6 +28,7 @@ class InForce:
     verdict_hashes: frozenset[str] = frozenset()
     manifest_hashes: frozenset[str] = frozenset()
     g2_baseline: str | None = None  # hash of the baseline that the newest judgement of G3 rests on; None: not known
+    since: datetime | None = None  # when the verdict was first reached that holds
 
 
 def substance(document: Mapping[str, Any]) -> str:
@@ -79,18 +81,18 @@ def in_force(s: Session, attempt_ids: Iterable[str]) -> dict[str, InForce]:
     """Return what stands of each attempt that was judged: its newest revision and those before it with the same substance."""
     v = VerdictRevision
     query = (
-        select(v.attempt_id, v.substance, v.hash, v.manifest_hash, v.g2_baseline)
+        select(v.attempt_id, v.substance, v.hash, v.manifest_hash, v.g2_baseline, v.at)
         .where(v.attempt_id.in_(list(attempt_ids)))
         .order_by(v.attempt_id, v.revision.desc())
     )
     found: dict[str, InForce] = {}
     standing: dict[str, str | None] = {}  # the substance that still counts; None: an older revision differed, so nothing before it does
-    for attempt_id, told, verdict_hash, manifest_hash, baseline in s.execute(query):
+    for attempt_id, told, verdict_hash, manifest_hash, baseline, at in s.execute(query):
         before = found.get(attempt_id)
         if before is None:
-            found[attempt_id], standing[attempt_id] = InForce(frozenset({verdict_hash}), frozenset({manifest_hash}), baseline), told
+            found[attempt_id], standing[attempt_id] = InForce(frozenset({verdict_hash}), frozenset({manifest_hash}), baseline, at), told
         elif told and standing[attempt_id] == told:
-            found[attempt_id] = InForce(before.verdict_hashes | {verdict_hash}, before.manifest_hashes | {manifest_hash}, before.g2_baseline)
+            found[attempt_id] = InForce(before.verdict_hashes | {verdict_hash}, before.manifest_hashes | {manifest_hash}, before.g2_baseline, at)
         else:
             standing[attempt_id] = None
     return found

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app.accounts.actor import Actor, require
 from app.accounts.roles import Permission
 from app.attempts import access, forms, moves, repository
+from app.attempts.causes import claim_cause
 from app.attempts.conclude import conclude
 from app.attempts.extend import extend
 from app.attempts.layout import step_row, steps_for
@@ -26,6 +27,7 @@ from app.kit.clock import now
 from app.kit.db import database_now, new_id
 from app.kit.errors import BadInput, FieldProblem, Refused
 from app.kit.i18n import N_
+from app.kit.words import in_words
 from app.plans import repository as plans
 from app.plans.reading import plan_of
 from gates.canonical import canonical_bytes, sha256_of
@@ -36,6 +38,7 @@ from gates.transitions import Event, RunStatus
 __all__ = [
     "attempt_view",
     "cause_hash",
+    "claim_cause",
     "claim_rig_cause",
     "conclude",
     "events",
@@ -99,7 +102,7 @@ def request_cancel(s: Session, *, attempt_id: str, reason: str, actor: Actor) ->
     """Ask for a cancel; the engine ends what runs and says what it could not stop. Asking again changes nothing."""
     require(actor, Permission.CANCEL_ATTEMPT)
     attempt, _ = access.find_attempt(s, attempt_id, actor)
-    reason = _reason(reason, "/reason")
+    reason = reason_of(reason, "/reason")
     if attempt.status in (RunStatus.FINISHED, RunStatus.CANCELED) or attempt.verdict is not None:
         raise Refused("ended", N_("The attempt has ended or is judged already; there is nothing left to cancel."))
     if attempt.cancel_requested_at is None:
@@ -142,7 +145,7 @@ def submit_form(s: Session, *, step_id: str, form: dict[str, Any], photos: list[
     require(actor, Permission.SUBMIT_FORM)
     step, attempt, _ = access.find_step(s, step_id, actor)
     if step.kind != StepKind.MANUAL or step.status != "waiting" or attempt.status != RunStatus.WAITING:
-        raise Refused("not_waiting", N_("This step does not wait for a form: it is {status}."), status=step.status)
+        raise Refused("not_waiting", N_("This step does not wait for a form: it is {status}."), status=in_words("step", step.status))
     if attempt.cancel_requested_at is not None:
         raise Refused("being_canceled", N_("The attempt is being canceled; the form was not taken."))
     params = step.spec.get("params") or {}
@@ -184,11 +187,13 @@ def claim_rig_cause(s: Session, *, attempt_id: str, cause: str, actor: Actor) ->
         raise Refused("not_ended", N_("A rig cause is claimed for an attempt that has ended; a rehearsal never counts."))
     if attempt.verdict in (Verdict.PASS, Verdict.CONDITIONAL, Verdict.FAIL):
         raise Refused(
-            "product_judged", N_("The attempt judged the product ({verdict}); no rig cause takes it out of the count."), verdict=attempt.verdict
+            "product_judged",
+            N_("The attempt judged the product ({verdict}); no rig cause takes it out of the count."),
+            verdict=in_words("verdict", attempt.verdict),
         )
     if any(a.id == attempt_id and a.rig_cause.agreed for a in engagement_facts.gather(s, engagement).attempts):
         raise Refused("cause_stands", N_("Both parties have approved a rig cause of this attempt already; its text does not change any more."))
-    attempt.rig_cause = _reason(cause, "/cause")
+    attempt.rig_cause = reason_of(cause, "/cause")
     s.flush()
     record(s, actor=actor, action="attempt.claim_rig_cause", object_kind="attempt", object_id=attempt.id, data={"cause": attempt.rig_cause})
     return attempt
@@ -203,7 +208,8 @@ def _counts(least: int, count: int) -> dict[str, int]:
     return {"least": least, "most": forms.MOST_FILES, "count": count}
 
 
-def _reason(text: str, pointer: str) -> str:
+def reason_of(text: str, pointer: str) -> str:
+    """Return a reason as it is kept. Raises BadInput when it says nothing or too much."""
     text = text.strip()
     if not 3 <= len(text) <= LONGEST_REASON:
         field = FieldProblem(pointer, N_("A reason of 3 to {most} characters is needed."), {"most": LONGEST_REASON})

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.accounts.actor import Actor, require
 from app.accounts.repository import user
 from app.accounts.roles import Permission
-from app.attempts import access, repository, sealing
+from app.attempts import access, causes, repository, sealing
 from app.attempts.forms import fields_of
 from app.attempts.models import Attempt, Sample, Step, StepEvent, VerdictRevision
 from app.attempts.revisions import changes
@@ -74,6 +74,7 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
         "verdict_hash": newest.hash if newest else None,
         "manifest_hash": newest.manifest_hash if newest else None,
         "revisions": _revisions(verdicts),
+        "causes": causes.causes_view(s, attempt_id, newest.document) if newest else [],
         "reports": [
             {"id": r.id, "language": r.language, "revision": r.revision, "number": r.number, "sha256": r.sha256, "size": r.size}
             for r in newest_reports(s, [attempt_id]).get(attempt_id, {}).values()
@@ -176,6 +177,8 @@ def _may(attempt: Attempt, facts: Facts, steps: list[Step], actor: Actor) -> dic
         "cancel": not over and attempt.cancel_requested_at is None and actor.may(Permission.CANCEL_ATTEMPT),
         "retry": retriable and actor.may(Permission.RETRY_ATTEMPT),
         "extend": may_extend(facts, attempt.id) is None and actor.may(Permission.START_ATTEMPT),
+        "judge": status.ended and attempt.verdict is not None and not attempt.rehearsal and actor.may(Permission.JUDGE),
+        "claim_cause": attempt.verdict is not None and actor.may(Permission.CLAIM_RIG_CAUSE),
         "form": waits and attempt.cancel_requested_at is None and actor.may(Permission.SUBMIT_FORM),
     }
 

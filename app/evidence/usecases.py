@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from app.accounts.actor import SYSTEM, Actor, require
 from app.accounts.roles import Permission
 from app.approvals.repository import approvals_of
+from app.attempts import causes
 from app.attempts import repository as attempts
 from app.attempts import revisions as judgements
 from app.attempts.access import find_attempt
@@ -76,7 +77,6 @@ def inputs(s: Session, attempt_id: str) -> dict[str, Any]:
     for name, host in engagement.targets["hosts"].items():
         for group in host["groups"]:
             hosts.setdefault(group, []).append(name)
-    cause = decisions(approvals_of(s, engagement.id), "rig_cause", attempt.id)
     baseline = engagement.g2_baseline
     return {
         "schema": 1,
@@ -87,7 +87,7 @@ def inputs(s: Session, attempt_id: str) -> dict[str, Any]:
         "simulated": bool(engagement.targets["simulated"]),
         "g2_baseline": {"hash": baseline["hash"], "tiers": baseline["tiers"]} if baseline and attempt.gate == "G3" else None,
         "injections": [i for step in attempts.steps_of(s, attempt_id) for i in (step.result or {}).get("injections") or []],
-        "rig_causes": [{"kind": "claimed", "text": attempt.rig_cause, "approved": cause.agreed}] if attempt.rig_cause else [],
+        "rig_causes": _causes(s, attempt, engagement),
         "interruption": str(status) if status in INTERRUPTIONS else None,
         "extension": {key: attempt.extension[key] for key in EXTENSION} if attempt.extension else None,
     }
@@ -127,7 +127,8 @@ def judge_attempt(s: Session, *, attempt_id: str, actor: Actor, why: str = "") -
     digests = {entry["path"]: entry["sha256"] for entry in made["files"]}
     bundles.check(digests)  # all of it, as whoever judges the exported bundle does: not only what the rules look at
     try:
-        document = judge(Bundle(made, lambda path: bundles.stored(path, digests[path])))
+        evidence = Bundle(made, lambda path: bundles.stored(path, digests[path]), stream=lambda path: bundles.blocks(path, digests[path]))
+        document = judge(evidence)
     except Unreadable as error:
         raise QuadgateError("evidence_unreadable", error.text) from error
     document = json.loads(canonical_bytes(document))
@@ -163,6 +164,22 @@ def export_bundle(s: Session, *, attempt_id: str, dest: Path, actor: Actor) -> P
     if writes(s):  # a reading transaction hands out the same bytes, and leaves no trace since it cannot
         record(s, actor=actor, action="evidence.export", object_kind="attempt", object_id=attempt_id, data={"manifest_hash": sha256_of(listed)})
     return dest
+
+
+def _causes(s: Session, attempt: Attempt, engagement: Engagement) -> list[dict[str, Any]]:
+    """Return the causes that people recorded: of the whole attempt (event `attempt`), and of single events of a soak."""
+    given = approvals_of(s, engagement.id)
+    whole = decisions(given, "rig_cause", attempt.id)
+    out = []
+    if attempt.rig_cause:
+        out.append(
+            {"event": "attempt", "kind": "claimed", "text": attempt.rig_cause, "approved": whole.agreed, "missing": list(whole.missing), "by": ""}
+        )
+    for row in causes.newest_of(s, [attempt.id]):
+        said = decisions(given, "soak_cause", row.id, {causes.digest(row)})
+        about = {"event": row.event, "hour": row.hour, "kind": row.kind, "text": row.text, "by": row.person, "party": row.party}
+        out.append({**about, "approved": said.agreed, "missing": list(said.missing)})
+    return out
 
 
 def _judged_before(s: Session, attempt: Attempt, step_id: str | None) -> bool:

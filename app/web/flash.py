@@ -20,6 +20,8 @@ SENTENCES: dict[str, str] = {
     "password_changed": N_("Your password is changed and every session of yours has ended. Sign in with the new one."),
     "token_revoked": N_("The token is revoked. It is refused from now on."),
     "cause_claimed": N_("The cause is claimed. Both parties decide on it in the sign-off inbox."),
+    "event_cause_claimed": N_("The cause is recorded. Both parties decide on it in the sign-off inbox; then the attempt is judged again."),
+    "judged_again": N_("The attempt was judged again. Every judgement stands below the verdict, with the checks that it changed."),
     "form_handed_in": N_("The form is handed in; the attempt goes on."),
     "cancel_asked": N_("The cancel is asked for. This page shows what could be stopped."),
 }

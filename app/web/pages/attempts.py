@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from app.accounts.roles import Permission
 from app.attempts import usecases as attempts
+from app.attempts.causes import KINDS as CAUSE_KINDS
 from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, FieldProblem, NotFound, QuadgateError
 from app.kit.i18n import N_
@@ -59,6 +60,7 @@ def attempt_page(request: Request, who: Guest, attempt_id: str, error: QuadgateE
         mark=views.mark(data),
         reports=views.editions(data["reports"], who.locale),
         claimable=views.claimable(data) and who.actor.may(Permission.CLAIM_RIG_CAUSE),
+        cause_kinds=[{"key": key, "title": title.json()} for key, title in CAUSE_KINDS.items()],
         phase="",
         lines=all_lines(events),
         last_event=events[-1]["id"] if events else 0,

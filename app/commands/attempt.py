@@ -1,0 +1,49 @@
+"""`quadgate attempt judge ID`: judge a stored attempt again. Exit codes as `quadgate judge`: they are the verdict's."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from app.commands.judge import EXIT
+from app.commands.language import Language
+from gates.text import Text
+
+commands = typer.Typer(no_args_is_help=True, help="Attempts that the service holds.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands below `attempt`."""
+    app.add_typer(commands, name="attempt")
+
+
+@commands.command(name="judge")
+def judge(
+    attempt_id: Annotated[str, typer.Argument(metavar="ID", help="The attempt's id, as its page's address shows it.")],
+    why: Annotated[str, typer.Option(help="What it is judged again for; stands in the record.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print every judgement as JSON.")] = False,
+    *,
+    language: Language,
+) -> None:
+    """Judge an attempt again from its stored evidence and what is known now; a further judgement is added, none is replaced."""
+    from app.accounts.actor import command_line
+    from app.attempts.judging import judge_again
+    from app.attempts.usecases import attempt_view
+    from app.kit.db import write_session
+
+    actor = command_line()
+    with write_session() as s:
+        revision = judge_again(s, attempt_id=attempt_id, why=why, actor=actor)
+        view = attempt_view(s, attempt_id=attempt_id, actor=actor)
+    newest = view["revisions"][-1]
+    if as_json:
+        print(json.dumps({"verdict": view["verdict"], "because": view["because"], "judgements": view["revisions"]}, ensure_ascii=False, indent=2))
+    else:
+        print(Text.parse(revision.document["summary"]).in_language(language))
+        for change in newest["changed"]:
+            title = Text.parse(change["title"]).in_language(language)
+            print(f"  {title}: {change['from'] or '-'} ({change['value_from'] or '-'}) -> {change['to'] or '-'} ({change['value_to'] or '-'})")
+        print(f"{newest['revision']}  {revision.hash}")
+    raise typer.Exit(EXIT[revision.verdict])

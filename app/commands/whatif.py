@@ -1,0 +1,115 @@
+"""`quadgate whatif`: stored evidence under another plan, read only. It is no verdict, and no exit code of it reads as one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.commands.language import Language
+from app.commands.plan import NOT_USABLE, differences_in, read_yaml_of
+from app.kit.terminal import say
+from gates.bundle import Bundle, Unreadable, read_bundle
+from gates.canonical import canonical_bytes
+from gates.plan import InvalidPlan, Plan, changed_plan
+from gates.text import Text
+from gates.whatif import what_if
+
+UNREADABLE = 4
+REFUSED = Text("This bundle cannot be looked at. ", "无法查看此证据包。")
+SAME_PLAN = Text("The plan is the sealed one: nothing differs.", "该计划与封存的计划相同：没有差异。")
+OTHER_JUDGE = Text(
+    "The bundle was made by judge {then}, rules {rules}; it is looked at by judge {here}. What that alone changes is marked.",
+    "证据包由判定程序 {then}（规则 {rules}）生成；此处使用判定程序 {here}。仅由此引起的差异已注明。",
+)
+PLAN_FIELDS = Text("Fields of the plan that differ: {n}", "计划中不同的字段：{n} 项")
+CHECKS = Text("Checks that would be answered otherwise: {n}", "结果将不同的检查项：{n} 项")
+CLAIMS = Text("Claims that would stand otherwise: {n}", "结果将不同的有效性断言：{n} 项")
+BY_JUDGE = Text("Checks that this judge answers otherwise under the sealed plan: {n}", "在封存计划下本判定程序结果不同的检查项：{n} 项")
+WHOLE = Text("{before} under the sealed plan, {after} under the other", "封存计划下为 {before}，另一计划下为 {after}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("whatif", help="Look at an evidence bundle under another plan, check by check. It is no verdict. Exit 0 when it ran, 4 unreadable.")(
+        whatif
+    )
+
+
+def whatif(
+    bundle: Annotated[Path, typer.Argument(help="Evidence bundle: a directory or a zip.")],
+    plan: Annotated[
+        Path, typer.Option("--plan", exists=True, dir_okay=False, readable=True, help="YAML: differences from the bundle's plan, or a whole plan.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the differences as JSON.")] = False,
+    *,
+    language: Language,
+) -> None:
+    """Show what would be judged otherwise. Nothing is stored, nothing follows from it."""
+    try:
+        found = read_bundle(bundle)
+    except Unreadable as error:
+        _refuse(error, language, as_json=as_json)
+    other = _plan(found, plan, language, as_json=as_json)
+    try:
+        told = what_if(found, other)
+    except Unreadable as error:
+        _refuse(error, language, as_json=as_json)
+    if as_json:
+        typer.echo(canonical_bytes(told).decode())
+    else:
+        _print(told, language)
+
+
+def _refuse(error: Unreadable, language: str, *, as_json: bool) -> Any:
+    if as_json:
+        typer.echo(json.dumps({"error": error.text.json()}, sort_keys=True))
+    else:
+        say(REFUSED.in_language(language) + error.text.in_language(language), err=True)
+    raise typer.Exit(UNREADABLE)
+
+
+def _plan(bundle: Bundle, file: Path, language: str, *, as_json: bool) -> Plan:
+    try:
+        return changed_plan(bundle.plan, differences_in(read_yaml_of(file)))
+    except InvalidPlan as error:
+        if as_json:
+            typer.echo(json.dumps({"problems": [{"path": p.path, **p.message.json()} for p in error.problems]}))
+        else:
+            for problem in error.problems:
+                say(problem.message.in_language(language), err=True)
+        raise typer.Exit(NOT_USABLE) from None
+
+
+def _print(told: dict[str, Any], language: str) -> None:
+    warning = told["no_verdict"][language]
+    say(warning)
+    judge = told["judge"]
+    if not judge["same"]:
+        then, here = judge["bundle"], judge["here"]
+        say(OTHER_JUDGE.fill(then=then["judge_version"], rules=str(then["rules_hash"])[:19], here=here["judge_version"]).in_language(language))
+    if not told["plan"]:
+        say(SAME_PLAN.in_language(language))
+    say("")
+    say(WHOLE.fill(before=told["sealed"]["verdict"], after=told["other"]["verdict"]).in_language(language))
+    for head, lines in (
+        (PLAN_FIELDS, [f"{r['path']}: {r['from']} -> {r['to']}" for r in told["plan"]]),
+        (BY_JUDGE, [_check(r, language) for r in told["stored"]]),
+        (CHECKS, [_check(r, language) for r in told["checks"]]),
+        (CLAIMS, [f"{r['title'][language]} ({r['arm']}): {r['from'] or '-'} -> {r['to'] or '-'}" for r in told["claims"]]),
+    ):
+        if lines:
+            say("")
+            say(head.fill(n=len(lines)).in_language(language))
+            for line in lines:
+                say("  " + line)
+    say("")
+    say(warning)
+
+
+def _check(row: dict[str, Any], language: str) -> str:
+    before, after = row["from"], row["to"]
+    said = (after["reason"] or before["reason"] or {}).get(language, "")
+    return f"{before['verdict'] or '-'} -> {after['verdict'] or '-'}  {row['check']}: {said}"
