@@ -21,6 +21,7 @@ from gates.rules.trends import theil_sen, thin
 from gates.steps import telemetry_period_ns
 from gates.text import Text
 
+_PAGE, _KIB = 4096, 1024  # the kernel counts resident memory in pages (4 KiB or a multiple of it), free memory in KiB
 _HANDLES = {"fds": Text("Open files do not leak", "打开的文件不泄漏"), "threads": Text("Threads do not leak", "线程不泄漏")}
 
 
@@ -44,6 +45,9 @@ def leak(soak: Soak, standing: Standing) -> CheckResult:
             "预热后仅有 {n} 个同一引擎进程的内存样本：不足以判断。",
         )
         return answer(blank, standing, met=None, value=None, reason=text.fill(n=len(points)))
+    if any(value % _PAGE for _, value in points) or free % _KIB:
+        text = Text("Memory is not told in whole pages: its unit is doubtful.", "内存数值不是整页：单位存疑。")
+        return answer(blank, standing, met=None, value=None, reason=text)
     growth = max(fit[1], 0.0) * float(rule.horizon.base)
     share = Decimal(repr(round(growth / free, 10)))
     reason = Text(

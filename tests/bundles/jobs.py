@@ -109,7 +109,7 @@ class Soak(Job):
                     "engine": {
                         **{k: v for k, v in self.engine.items() if k != "boot_id"},
                         "alive": True,
-                        "rss_bytes": int(200e6 + self.truth.leak_bytes * progress + self.random.gauss(0, 1e5)),
+                        "rss_bytes": int(200e6 + self.truth.leak_bytes * progress + self.random.gauss(0, 1e5)) // 4096 * 4096,
                         "fds": 40,
                         "threads": 9,
                         "io_read_bytes": 0,

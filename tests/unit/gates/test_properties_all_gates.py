@@ -59,6 +59,18 @@ def test_no_harm_to_evidence_turns_a_fail_into_more_than_inconclusive_or_invalid
     assert verdict(damaged(evidence, path, how, where, factor, up=up)) in NOT_GOOD
 
 
+@pytest.mark.parametrize("factor", FACTORS)
+def test_memory_in_another_unit_hides_no_leak(factor):
+    leaking = g4_evidence(Truth(leak_bytes=2e9))
+
+    def swap(rows):
+        for row in rows:
+            row["engine"]["rss_bytes"] //= factor
+
+    assert verdict(leaking) == "fail"
+    assert verdict(leaking.lines("soak", "telemetry.jsonl", swap)) in NOT_GOOD
+
+
 def test_every_file_of_an_arrival_is_needed_or_only_informs():
     """Whatever is removed from G1 is missed, but for what no check reads: messages on standard error, photos, and evidence that only informs."""
     whole, plan = arrival(), demo_plan()
