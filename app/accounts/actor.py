@@ -8,6 +8,7 @@ from typing import Literal
 from app.accounts.roles import PARTIES, Permission, Role, granted
 from app.kit.errors import Forbidden
 from app.kit.i18n import N_
+from app.kit.words import in_words
 
 Via = Literal["web", "token", "cli", "engine"]
 
@@ -76,6 +77,6 @@ def require(actor: Actor, permission: Permission) -> None:
         "not_permitted",
         N_("{login} may not do this: it takes the permission {permission}, which none of the roles {roles} holds. Ask an administrator."),
         login=actor.login,
-        permission=str(permission),
-        roles=", ".join(sorted(actor.roles)) or "-",
+        permission=in_words("permission", permission),
+        roles=in_words("role", *sorted(actor.roles)),
     )

@@ -18,6 +18,7 @@ from app.attempts import usecases as attempts
 from app.kit.db import read_session
 from app.kit.errors import NotFound
 from app.kit.i18n import N_
+from app.kit.words import in_words
 from app.reports import usecases as reports
 from app.web import files, stream
 
@@ -66,7 +67,7 @@ def read_verdict(attempt_id: str, actor: Caller) -> Response:
     with read_session() as s:
         view = attempts.attempt_view(s, attempt_id=attempt_id, actor=actor)
     if view["document"] is None:
-        raise NotFound("no_verdict_yet", N_("This attempt has no verdict; its run status is {status}."), status=view["status"])
+        raise NotFound("no_verdict_yet", N_("This attempt has no verdict; its run status is {status}."), status=in_words("status", view["status"]))
     told = view["document"]
     body = {"verdict": told["verdict"], "because": told.get("because") or [], "hash": view["verdict_hash"], "document": told}
     body["extension"] = view["extension"]

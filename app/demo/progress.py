@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from app.web.words import word
+from app.kit.words import word
 
 MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "canceled": ("–", "yellow")}
 MOST_REASONS = 2

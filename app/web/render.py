@@ -19,7 +19,7 @@ from app.kit.i18n import format_ago, format_bytes, language_tag, translate
 from app.settings import settings
 from app.web import flash
 from app.web.security import LANGUAGE_COOKIE, THEME_COOKIE, THEMES, Visitor, visitor
-from app.web.words import word
+from app.kit.words import word
 from gates.text import Text
 
 PREFERENCE_SECONDS = 365 * 24 * 3600

@@ -27,7 +27,7 @@ from app.reports.format import grouped
 from app.web import views
 from app.web.lines import lines_of
 from app.web.render import text_in
-from app.web.words import word
+from app.kit.words import word
 
 LIFE_SECONDS = 600.0
 PULSE_SECONDS = 15.0

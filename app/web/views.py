@@ -13,7 +13,7 @@ from app.reports.format import duration
 from app.reports.thresholds import threshold_rows
 from app.reports.words import Words
 from app.web.render import time_of
-from app.web.words import word
+from app.kit.words import word
 
 Data = dict[str, Any]
 MEASURING = frozenset({"job"})

@@ -115,6 +115,9 @@ def engagement_page(request: Request, who: Guest, engagement_id: str, error: Qua
 @router.get("/engagements/{engagement_id}/plan")
 def plan(request: Request, engagement_id: str, who: Signed) -> Response:
     """Show the limits as sealed, the hash, the calendar."""
+    from gates.plan import load_plan
+    from gates.rules.standing import not_tested  # brings numpy: only who shows a plan pays for it
+
     with read_session() as s:
         data = engagements.overview(s, engagement_id=engagement_id, actor=who.actor)
         waiting = unsealed_changes(s, engagement_id=engagement_id, actor=who.actor)
@@ -128,6 +131,7 @@ def plan(request: Request, engagement_id: str, who: Signed) -> Response:
         rows=views.plan_changes(waiting.changes, who.locale) if waiting else [],
         odds=chances,
         plan=data["plan"]["data"],
+        left_out=not_tested(load_plan(data["plan"]["data"])),
         thresholds=views.thresholds(data["plan"]["data"], who.locale),
         marks=views.marks(data, simulated=data["simulated"]),
         inbox=inbox,

@@ -1,8 +1,11 @@
-"""The words of the pages: each value of the service's vocabularies, as an English msgid of the catalogue (DESIGN section 3)."""
+"""The words of all faces: each value of the service's vocabularies, as an English msgid of the catalogue (DESIGN section 3)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from app.kit.i18n import N_, translate
+from gates.text import Text
 
 WORDS: dict[str, dict[str, str]] = {
     "verdict": {
@@ -88,6 +91,7 @@ WORDS: dict[str, dict[str, str]] = {
         "conditional": N_("Consent to a conditional verdict"),
         "sign_off": N_("Sign off a gate"),
         "rig_cause": N_("Accept a rig cause: the attempt does not count"),
+        "soak_cause": N_("Accept the cause of an event: the soak clock restarts there"),
         "waiver": N_("Grant a waiver: no verdict changes"),
         "stop_loss": N_("Lift the stop"),
         "close": N_("Close the engagement"),
@@ -123,6 +127,37 @@ WORDS: dict[str, dict[str, str]] = {
     "role": {"admin": N_("administrator"), "engineer": N_("engineer"), "approver": N_("approver"), "viewer": N_("viewer")},
     "token": {"valid": N_("valid"), "revoked": N_("revoked"), "expired": N_("expired")},
     "removal": {"removed": N_("removed"), "left": N_("NOT removed"), "unknown": N_("not known")},
+    "item": {
+        "array": N_("array"),
+        "drive": N_("drive"),
+        "nic": N_("network card"),
+        "gpu": N_("accelerator"),
+        "server": N_("server"),
+        "switch": N_("switch"),
+        "cable": N_("cable"),
+        "optic": N_("optical module"),
+        "license": N_("licence"),
+        "other": N_("other"),
+    },
+    "group": {"engine": N_("engine host"), "loadgen": N_("load generator"), "storage": N_("storage"), "bmc": N_("BMC")},
+    "via": {"web": N_("web page"), "token": N_("API"), "cli": N_("command line"), "engine": N_("service")},
+    "permission": {
+        "view": N_("to look"),
+        "create_engagement": N_("to create engagements"),
+        "revise_plan": N_("to revise plans"),
+        "start_attempt": N_("to start attempts"),
+        "cancel_attempt": N_("to cancel attempts"),
+        "retry_attempt": N_("to retry attempts"),
+        "submit_form": N_("to fill in forms"),
+        "claim_rig_cause": N_("to claim causes"),
+        "judge": N_("to judge"),
+        "record_deviation": N_("to keep the register"),
+        "remove_from_targets": N_("to remove from targets"),
+        "export_evidence": N_("to export evidence"),
+        "approve": N_("to approve"),
+        "manage_users": N_("to manage users"),
+        "verify_audit": N_("to verify the audit chain"),
+    },
     "edition": {"zh-CN": N_("Chinese edition"), "en": N_("English edition")},
 }
 
@@ -132,3 +167,12 @@ def word(kind: str, value: object, locale: str) -> str:
     text = str(value)
     msgid = WORDS.get(kind, {}).get(text)
     return translate(msgid, locale) if msgid else text
+
+
+def in_words(kind: str, *values: object) -> Text:
+    """Return the words for values of a vocabulary, in both languages and in a row, for a sentence that names them; a dash for none."""
+    return Text(en=_row(kind, values, "en"), zh=_row(kind, values, "zh_CN"))
+
+
+def _row(kind: str, values: Iterable[object], locale: str) -> str:
+    return translate(N_(", "), locale).join(word(kind, value, locale) for value in values) or "–"
