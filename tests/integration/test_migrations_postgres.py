@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-import shutil
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from datetime import UTC
@@ -24,7 +19,7 @@ from app.kit.db import Base, database_now, engine_for, read_session, write_sessi
 from app.kit.errors import Refused
 from app.kit.migrate import current, head, upgrade
 from app.settings import settings
-from tests.needs import postgres_programs
+from tests import postgres
 from tests.people import PASSWORD, Cast, enrol
 from tests.scenes import engage, run
 
@@ -33,21 +28,9 @@ pytestmark = pytest.mark.postgres
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """Start a server on a socket of its own, as another user when we are root, and stop it afterwards."""
-    programs = postgres_programs()
-    assert programs is not None
-    folder = Path(tempfile.mkdtemp(prefix="qg-pg-"))
-    user = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
-    if user:
-        os.chown(folder, pwd.getpwnam("nobody").pw_uid, user["group"])
-    run_as = {"check": True, "capture_output": True, "cwd": folder, "env": {"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]}, **user}
-    data = folder / "data"
-    subprocess.run([programs / "initdb", "-D", data, "-U", "quadgate", "--auth=trust", "--no-sync", "-E", "UTF8"], **run_as)
-    options = f"-c listen_addresses='' -k {folder} -c fsync=off"
-    subprocess.run([programs / "pg_ctl", "-D", data, "-o", options, "-l", folder / "log", "-w", "start"], **{**run_as, "capture_output": False})
-    yield f"postgresql+psycopg://quadgate@/postgres?host={folder}"
-    subprocess.run([programs / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **run_as)
-    shutil.rmtree(folder, ignore_errors=True)
+    """Run a server and give the address of an empty database."""
+    with postgres.server() as running:
+        yield running.url(running.fresh())
 
 
 @pytest.fixture
