@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gates.bundle import Unreadable
+from gates.canonical import canonical_bytes
 from gates.compare import ResultFile, compare
 from gates.plan import parse_plan
 from gates.readers.bench.declared import CLIENTS
@@ -195,3 +198,36 @@ def test_the_order_of_the_files_changes_nothing() -> None:
     there = compare(PLAN, files(BASE, "baseline"), files(GOOD, "candidate"))
     back = compare(PLAN, files(BASE, "baseline")[::-1], files(GOOD, "candidate")[::-1])
     assert [there[k] for k in ("verdict", "checks", "problems")] == [back[k] for k in ("verdict", "checks", "problems")]
+
+
+WHOLE = judged(BASE, GOOD)
+RIGHT = {c["id"]: c["value"] for c in WHOLE["checks"]}
+HOSTILE = [None, "N/A", float("nan"), float("inf"), -1, 0, "", [], {}, [[]], True, 10**30, "x" * 300, "\u202e"]
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.sampled_from(sorted(GOOD[8])), st.sampled_from(HOSTILE), st.sampled_from([8, 16, 32]), st.booleans())
+def test_no_hostile_field_of_any_file_makes_a_limit_look_better_met(field: str, value: Any, tier: int, of_candidate: bool) -> None:
+    base, new = (BASE, edited(GOOD, tier, **{field: value})) if of_candidate else (edited(BASE, tier, **{field: value}), GOOD)
+    try:
+        document = judged(base, new)
+    except Unreadable:
+        return
+    canonical_bytes(document)
+    assert document["verdict"] in ("fail", "invalid", "inconclusive", "conditional")
+    for check in document["checks"]:
+        if check["limit_met"]:
+            assert check["value"] == RIGHT[check["id"]]  # what is still met is met by the very same figures
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(GOOD[8])), st.sampled_from([8, 16, 32]), st.booleans())
+def test_a_field_that_is_taken_away_never_makes_a_miss_good(field: str, tier: int, of_candidate: bool) -> None:
+    missed = edited(GOOD, tier, median_ttft_ms=BASE[tier]["median_ttft_ms"], mean_ttft_ms=BASE[tier]["median_ttft_ms"])
+    base = copy.deepcopy(BASE)
+    (missed if of_candidate else base)[tier].pop(field)
+    try:
+        document = judged(base, missed)
+    except Unreadable:
+        return
+    assert document["verdict"] in ("fail", "invalid", "inconclusive")
