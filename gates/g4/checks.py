@@ -9,7 +9,7 @@ import numpy as np
 
 from gates.g4.answers import answer, check
 from gates.g4.series import Soak
-from gates.model import CheckResult, Limit, Severity
+from gates.model import CheckResult
 from gates.readers.soak_telemetry import DEAD, UNSEEN
 from gates.readers.strict import count
 from gates.rules.estimates import NS, percent, to_decimal
@@ -27,7 +27,7 @@ def duration(soak: Soak, standing: Standing) -> CheckResult:
     wanted, seen = soak.plan.g4.duration, soak.line.plan_seconds
     hours, least = to_decimal(Fraction(seen) / _HOUR, 3), wanted.base / _HOUR
     files = soak.files("records.jsonl", "phases.jsonl")
-    blank = check("duration", Text("Soak duration", "稳定性运行时长"), Limit(">=", low=least), "g4.duration", files, "h")
+    blank = check(soak, "duration", files)
     scale = soak.plan.rig.time_scale
     scaled = Text("", "") if scale == 1 else Text(f" (time scaled {scale:f} to 1)", f"（时间按 {scale:f} 比 1 缩放）")
     restarted = soak.line.start_ns > soak.line.boots[0].start_ns or len(soak.line.boots) > 1
@@ -36,27 +36,36 @@ def duration(soak: Soak, standing: Standing) -> CheckResult:
         h=hours, r=since, s=scaled, l=wanted
     )
     met = True if seen >= wanted.base else None
+    change = None
     if met is None:
         lacking = ((wanted.base - seen) / _HOUR).quantize(Decimal("0.001"), ROUND_CEILING)
         reason = Text(
             f"{reason.en} {lacking} h are missing; a soak that is too short proves nothing.",
             f"{reason.zh}尚缺 {lacking} h；时长不足，不能证明稳定性。",
         )
-    return answer(blank, standing, met=met, value=hours, reason=reason, margin=hours - least)
+        change = Text(
+            f"a soak that goes on for {lacking} h more in the same boot would have told",
+            f"同一次开机内再持续 {lacking} h 方可判定",
+        )
+    return answer(blank, standing, met=met, value=hours, reason=reason, margin=hours - least, change=change)
 
 
 def soak_clock(soak: Soak, standing: Standing) -> CheckResult:
     """Return the check that nothing broke the run, or only what has a cause that both parties approved (DESIGN 4.12)."""
     most, line = soak.plan.g4.clock.restarts_max, soak.line
     files = ("evidence/inputs.json", *soak.files("records.jsonl", "telemetry.jsonl"))
-    blank = check("clock_restarts", Text("Soak clock", "稳定性计时"), Limit("<=", high=Decimal(most)), "g4.clock", files)
+    blank = check(soak, "clock_restarts", files)
     needed = [b for b in line.breaks if b.needed]
     value, margin = Decimal(len(needed)), Decimal(most - len(needed))
     if line.open:
         first, more = line.open[0], len(line.open) - 1
         others = Text(f" ({more} more such events.)", f"（另有 {more} 个此类事件。）") if more else Text("", "")
         reason = Text(first.lacks.en + others.en, first.lacks.zh + others.zh)
-        return answer(blank, standing, met=None, value=value, reason=reason, margin=margin)
+        change = Text(
+            "a cause of every such event that both parties approve, and the whole duration behind the last of them, would change it",
+            "每个此类事件的原因经双方确认，且最后一个事件之后的时长满足要求，方可改变",
+        )
+        return answer(blank, standing, met=None, value=value, reason=reason, margin=margin, change=change)
     restarts = [b for b in line.breaks if b.approved]
     if not restarts:
         labelled = len(line.boots) - 1
@@ -80,7 +89,7 @@ def error_rate(soak: Soak, standing: Standing) -> CheckResult:
     Those within a labelled injection are left to its own check, those within an outage to its cause when both parties approved one.
     """
     limit = soak.plan.g4.error_rate_max
-    blank = check("error_rate", Text("Error rate", "错误率"), Limit("<=", high=limit), "g4.error_rate_max", soak.files("records.jsonl"))
+    blank = check(soak, "error_rate", soak.files("records.jsonl"))
     counted = soak.records.where(soak.outside())
     if not len(counted):
         return answer(blank, standing, met=None, value=None, reason=Text("There are no requests to count.", "没有可统计的请求。"))
@@ -103,15 +112,10 @@ def error_budget(soak: Soak, standing: Standing) -> list[CheckResult]:
     with at least `failures_min` failures, and only while its last twelfth still burns.
     """
     rule, limit = soak.plan.g4.error_budget, soak.plan.g4.error_rate_max
-    severity = Severity.BLOCKING if rule.blocking else Severity.ADVISORY
     counted = soak.records.where(soak.outside())
     out = []
     for name, window, most in (("short", rule.window, rule.share_max), ("long", rule.long_window, rule.long_share_max)):
-        title = Text("Error budget, {w} window", "错误预算，{w} 窗口").fill(w=window)
-        field = "share_max" if name == "short" else "long_share_max"
-        blank = check(
-            f"error_budget_{name}", title, Limit("<=", high=most), f"g4.error_budget.{field}", soak.files("records.jsonl"), severity=severity
-        )
+        blank = check(soak, f"error_budget_{name}", soak.files("records.jsonl"), name=str(window))
         budget = Fraction(limit) * len(counted)
         if not len(counted) or not budget:
             nothing = Text("The plan allows no failure, so there is no budget to use up.", "计划不允许任何失败，故无预算可言。")
@@ -150,7 +154,7 @@ def engine_restarts(soak: Soak, standing: Standing) -> CheckResult:
     """
     most = soak.plan.g4.engine_restarts_max
     files = soak.files("telemetry.jsonl", "events.jsonl")
-    blank = check("engine_restarts", Text("Engine restarts", "引擎重启"), Limit("<=", high=Decimal(most)), "g4.engine_restarts_max", files)
+    blank = check(soak, "engine_restarts", files)
     ends: list[tuple[Decimal, str]] = []
     changes = unseen = seen = dead = 0
     for n, boot in enumerate(soak.line.boots):
@@ -193,8 +197,7 @@ def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
             in_boot = soak.records.boot == soak.records.boots.index(found.boot_id)
         after = soak.records.where(in_boot & (sent > found.to_ns) & (sent <= found.to_ns + soak.width_ns))
         failed = len(after) - int(after.good.sum())
-        title = Text("Recovery after injection: {l}", "注入后恢复：{l}").fill(l=found.label)
-        blank = check(f"injection_{number}", title, Limit("<=", high=Decimal(0)), "DESIGN 4.12", soak.files("records.jsonl"))
+        blank = check(soak, f"injection_{number}", soak.files("records.jsonl"), name=found.label)
         reason = Text("{f} of {n} requests sent in the window after it failed.", "其后一个窗口内发出的 {n} 个请求中 {f} 个失败。").fill(
             f=failed, n=len(after)
         )

@@ -9,7 +9,7 @@ from statistics import median
 
 from gates.g4.answers import answer, check
 from gates.g4.series import Slice, Soak
-from gates.model import CheckResult, Limit, Severity
+from gates.model import CheckResult
 from gates.rules.estimates import percent, to_decimal
 from gates.rules.standing import Standing
 from gates.rules.trends import spread_and_slope, steady_state, theil_sen, worst_shift
@@ -54,11 +54,10 @@ def _too_few(soak: Soak, usable: int, few: int) -> Text | None:
 
 def _level(soak: Soak, standing: Standing, name: str, windows: Sequence[Slice], values: Sequence[float], few: int, *, upwards: bool) -> CheckResult:
     limit, rule, shown = soak.plan.g4.hourly_drift_max, soak.plan.g4.change_point, _SHOWN[name]
-    title = Text("No change of level: {n}", "无水平突变：{n}").fill(n=shown)
-    blank = check(f"drift_{name}", title, Limit("<=", high=limit), "g4.hourly_drift_max", soak.files("records.jsonl"))
+    blank = check(soak, f"drift_{name}", soak.files("records.jsonl"))
     short = _too_few(soak, len(values), few)
     if short:
-        return answer(blank, standing, met=None, value=None, reason=short)
+        return answer(blank, standing, met=None, value=None, reason=short, change=_more(soak))
     shift = worst_shift(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max))
     size = Decimal(0) if shift is None else Decimal(repr(round(shift.size, 10)))
     if shift is None:
@@ -73,12 +72,12 @@ def _level(soak: Soak, standing: Standing, name: str, windows: Sequence[Slice], 
 
 def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[float, float]], few: int, *, upwards: bool) -> CheckResult:
     limit, shown = soak.plan.g4.excursion_max, _SHOWN[name]
-    title = Text("No trend over the soak: {n}", "全程无趋势：{n}").fill(n=shown)
-    blank = check(f"excursion_{name}", title, Limit("<=", high=limit), "g4.excursion_max", soak.files("records.jsonl"))
+    blank = check(soak, f"excursion_{name}", soak.files("records.jsonl"))
     short = _too_few(soak, len(points), few)
     fit = theil_sen(points, float(soak.plan.decision.confidence)) if short is None else None
     if short or fit is None:
-        return answer(blank, standing, met=None, value=None, reason=short or Text("Too few windows for a trend.", "窗口过少，无法判断趋势。"))
+        few_windows = Text("Too few windows for a trend.", "窗口过少，无法判断趋势。")
+        return answer(blank, standing, met=None, value=None, reason=short or few_windows, change=_more(soak))
     change = fit[0] * (points[-1][0] - points[0][0]) / median(v for _, v in points)
     adverse = Decimal(repr(round(max(change if upwards else -change, 0.0), 10)))
     reason = Text(
@@ -92,15 +91,7 @@ def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[flo
 def _steady(soak: Soak, standing: Standing, name: str, usable: set[int]) -> CheckResult:
     """Return the advisory check that the series was steady in SNIA's sense: early on, and still at the end."""
     rule, shown = soak.plan.g4.steady_state, _SHOWN[name]
-    title = Text("Steady state: {n}", "稳态：{n}").fill(n=shown)
-    blank = check(
-        f"steady_{name}",
-        title,
-        Limit("<=", high=rule.spread_max),
-        "g4.steady_state",
-        soak.files("records.jsonl"),
-        severity=Severity.ADVISORY,
-    )
+    blank = check(soak, f"steady_{name}", soak.files("records.jsonl"))
     values = [_value(s, name) if s.index in usable else None for s in soak.slices]
     if len(values) < rule.rounds:
         few = Text("{n} windows; it takes {r} in a row.", "仅 {n} 个窗口，需连续 {r} 个。").fill(n=len(values), r=rule.rounds)

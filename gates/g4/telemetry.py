@@ -13,7 +13,7 @@ import numpy as np
 from gates.g4.answers import answer, check
 from gates.g4.series import Soak
 from gates.g4.timeline import stamps_of
-from gates.model import CheckResult, ClaimResult, ClaimStatus, Limit, Severity
+from gates.model import CheckResult, ClaimResult, ClaimStatus, Limit
 from gates.rules.claim import Finding, Run, fold
 from gates.rules.estimates import NS, percent, to_decimal
 from gates.rules.standing import Standing
@@ -22,7 +22,7 @@ from gates.steps import telemetry_period_ns
 from gates.text import Text
 
 _PAGE, _KIB = 4096, 1024  # the kernel counts resident memory in pages (4 KiB or a multiple of it), free memory in KiB
-_HANDLES = {"fds": Text("Open files do not leak", "打开的文件不泄漏"), "threads": Text("Threads do not leak", "线程不泄漏")}
+_HANDLES = ("fds", "threads")
 
 
 def leak(soak: Soak, standing: Standing) -> CheckResult:
@@ -33,7 +33,7 @@ def leak(soak: Soak, standing: Standing) -> CheckResult:
     """
     rule = soak.plan.g4.leak
     limit = rule.headroom_share_max
-    blank = check("leak", Text("No memory leak", "无内存泄漏"), Limit("<=", high=limit), "g4.leak", soak.files("telemetry.jsonl"))
+    blank = check(soak, "leak", soak.files("telemetry.jsonl"))
     points, enough = _longest_life(soak, "rss")
     rows = _after_warmup(soak)
     known = soak.telemetry.gauges["free"][rows]
@@ -60,10 +60,10 @@ def leak(soak: Soak, standing: Standing) -> CheckResult:
 def handles(soak: Soak, standing: Standing) -> list[CheckResult]:
     """Return the advisory checks of open files and threads: the lower bound of their growth over the horizon against their level."""
     rule, out = soak.plan.g4.leak, []
-    for name, title in _HANDLES.items():
+    for name in _HANDLES:
         limit = rule.handles_growth_max
         files = soak.files("telemetry.jsonl")
-        blank = check(f"leak_{name}", title, Limit("<=", high=limit), "g4.leak.handles_growth_max", files, severity=Severity.ADVISORY)
+        blank = check(soak, f"leak_{name}", files)
         points, enough = _longest_life(soak, name)
         fit = theil_sen(points, float(soak.plan.decision.confidence))
         level = median(v for _, v in points) if points else 0
@@ -114,13 +114,13 @@ def coverage(soak: Soak, standing: Standing) -> list[CheckResult]:
     period, span = telemetry_period_ns(soak.plan), line.end_ns - line.start_ns
     limit, most = soak.plan.g4.coverage_min, soak.plan.g4.gap_max
     covered = 1 - Fraction(int(np.maximum(gaps - 2 * period, 0).sum()), max(span, 1))
-    first = check("telemetry_coverage", Text("Telemetry coverage", "遥测覆盖率"), Limit(">=", low=limit), "g4.coverage_min", files)
+    first = check(soak, "telemetry_coverage", files)
     reason = Text("{n} samples cover {v} of the soak (at least {l}).", "{n} 个样本覆盖全程的 {v}（下限 {l}）。").fill(
         n=len(inside), v=percent(covered, limit), l=percent(limit)
     )
     enough = True if len(inside) and covered >= Fraction(limit) else None
     longest = Fraction(int(gaps.max()), NS) * Fraction(line.scale)
-    second = check("telemetry_gap", Text("Largest gap in telemetry", "遥测最大间隔"), Limit("<=", high=most.base), "g4.gap_max", files, "s")
+    second = check(soak, "telemetry_gap", files)
     told = Text("The largest gap is {v} s (at most {l}).", "最大间隔 {v} s（上限 {l}）。").fill(v=to_decimal(longest, 1), l=most)
     small = True if len(inside) and longest <= Fraction(most.base) else None
     return [
@@ -139,8 +139,7 @@ def fatal_counters(soak: Soak, standing: Standing) -> list[CheckResult]:
 
 
 def _counter(soak: Soak, standing: Standing, name: str) -> CheckResult:
-    title = Text("Counter does not grow: {n}", "计数器不增长：{n}").fill(n=name)
-    blank = check(f"counter_{name}", title, Limit("<=", high=Decimal(0)), "g4.fatal_counters", soak.files("telemetry.jsonl"))
+    blank = check(soak, f"counter_{name}", soak.files("telemetry.jsonl"), name=name)
     values, mono = soak.telemetry.counters[name], soak.telemetry.mono
     total, missing = len(values), int(((values < 0) | (mono < 0) | (soak.telemetry.boot < 0)).sum())
     grown, when, known = 0, None, (values >= 0) & (mono >= 0)
