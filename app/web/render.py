@@ -16,10 +16,10 @@ from app.accounts.roles import Permission
 from app.kit.clock import now
 from app.kit.errors import QuadgateError
 from app.kit.i18n import format_ago, format_bytes, language_tag, translate
+from app.kit.words import word
 from app.settings import settings
 from app.web import flash
 from app.web.security import LANGUAGE_COOKIE, THEME_COOKIE, THEMES, Visitor, visitor
-from app.kit.words import word
 from gates.text import Text
 
 PREFERENCE_SECONDS = 365 * 24 * 3600

@@ -23,11 +23,11 @@ from starlette.responses import StreamingResponse
 from app.accounts.actor import Actor
 from app.attempts import usecases as attempts
 from app.kit.db import read_session
+from app.kit.words import word
 from app.reports.format import grouped
 from app.web import views
 from app.web.lines import lines_of
 from app.web.render import text_in
-from app.kit.words import word
 
 LIFE_SECONDS = 600.0
 PULSE_SECONDS = 15.0

@@ -8,12 +8,12 @@ from typing import Any
 
 from app.kit.clock import now
 from app.kit.i18n import N_, language_tag, translate
+from app.kit.words import word
 from app.reports.checks import check_row, claim_rows, claims_matrix
 from app.reports.format import duration
 from app.reports.thresholds import threshold_rows
 from app.reports.words import Words
 from app.web.render import time_of
-from app.kit.words import word
 
 Data = dict[str, Any]
 MEASURING = frozenset({"job"})
