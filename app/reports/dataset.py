@@ -241,8 +241,15 @@ def _consequence(facts: Facts, words: Words) -> dict[str, Any]:
             until = datetime.fromisoformat(str(facts.verdict["at"])) + timedelta(days=days)
             sentences.append(words("objection_until", until=f.moment(until)))
     else:
-        action = word
-        sentences = [words(f"consequences.{word}", sign_off=words.of("values", (policy.get("sign_off") or {}).get(facts.gate, "recorded")))]
+        way_on = facts.document.get("extension") or {}
+        action = "extend" if word == "inconclusive" and way_on.get("may") is True and not facts.attempt.get("extension") else word
+        sentences = [
+            words(
+                f"consequences.{action}",
+                pairs=way_on.get("pairs"),
+                sign_off=words.of("values", (policy.get("sign_off") or {}).get(facts.gate, "recorded")),
+            )
+        ]
     return {"action": action, "stop": word == "fail" and action == "stop", "sentences": sentences}
 
 

@@ -228,3 +228,5 @@ def test_an_extension_is_told_with_time_reason_pairs_and_both_judgements() -> No
     data = build(samples.facts("G3", "inconclusive", attempts=going_on, attempt=going_on[-1]), "en")
     assert (data["document"]["state"], "no verdict holds" in data["extension"]["sentence"]) == ("draft", True)
     assert build(samples.facts("G3"), "en")["extension"] == {}
+    doc = samples.document("G3", "inconclusive") | {"extension": {"pairs": 2, "done": None, "may": True, "reason": told["why"]}}
+    assert "extended by 2 run pairs" in build(samples.facts("G3", "inconclusive", document=doc), "en")["consequence"]["sentences"][0]
