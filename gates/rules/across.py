@@ -47,7 +47,7 @@ def baselines_agree(data: Findings) -> ClaimResult:
                 ("TTFT p50", "TTFT p50", [s.ttft_p50 for s in known]),
                 ("throughput", "吞吐", [s.output_per_s for s in known]),
             ):
-                spread = difference(values)
+                spread = difference(values, limit)
                 reason = Text("c{t}: the baseline runs differ in {n} by {v} (at most {l}).", "c{t}：各基线轮次的{n}相差 {v}（上限 {l}）。")
                 if len(values) > 2:
                     reason = Text(

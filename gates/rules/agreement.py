@@ -17,15 +17,15 @@ from gates.rules.decision import Effect
 from gates.rules.estimates import to_decimal
 
 
-def difference(values: Sequence[Fraction]) -> Decimal:
+def difference(values: Sequence[Fraction], *limits: Decimal) -> Decimal:
     """Return by how much two of the runs typically differ, as larger over smaller less one: root mean square over all pairs, on the log scale.
 
-    12 decimals. With two runs it is exactly their difference. Raises ValueError for fewer than two.
+    With two runs it is their difference, printed on that side of the limits where it lies; else it has 12 decimals. Raises ValueError for fewer.
     """
     if len(values) < 2:
         raise ValueError("one run has nothing to differ from")
     if len(values) == 2:
-        return to_decimal(max(values) / min(values) - 1, 12)
+        return Effect(((min(values), max(values)),), drop=False).value(*limits)
     logs = [math.log(v) for v in values]
     squares = [(a - b) ** 2 for a, b in combinations(logs, 2)]
     return to_decimal(Fraction(math.expm1(math.sqrt(math.fsum(squares) / len(squares)))), 12)
