@@ -43,7 +43,7 @@ from tests.scenes import bring, document, engage, run
 WAY_ON = {"pairs": 2, "done": None, "may": True, "reason": {"en": "2 more run pairs can decide it.", "zh-CN": "可补充 2 个轮次对。"}}
 CHECK = {"id": "g3.x", "title": {"en": "Drop", "zh-CN": "降幅"}, "verdict": "inconclusive", "severity": "blocking", "value": "1"}
 BOTH = {"en": "Nothing was proven.", "zh-CN": "未能证明。"}
-SUMMARY = {"summary": BOTH, "risk": BOTH, "not_tested": [], "manifest_hash": "sha256:" + "2" * 64}
+SUMMARY = {"summary": BOTH, "risk": BOTH, "not_tested": [], "figures": {}, "manifest_hash": "sha256:" + "2" * 64}
 NEW = ["run-5", "run-6", "run-7", "run-8", "recompute-2", "judge-2", "report-2"]
 
 
