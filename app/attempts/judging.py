@@ -11,6 +11,7 @@ from app.accounts.roles import Permission
 from app.attempts import access, repository
 from app.attempts.conclude import conclude
 from app.attempts.models import VerdictRevision
+from app.attempts.sealing import sealed_from
 from app.audit.chain import record
 from app.kit.errors import QuadgateError
 from app.kit.i18n import N_, pair
@@ -37,7 +38,8 @@ def judge_again(s: Session, *, attempt_id: str, why: str = "", actor: Actor) -> 
     _print(s, attempt_id, actor)
     if attempt.gate == "G2" and (engagement.g2_baseline or {}).get("hash") != before:
         for other in repository.attempts_of(s, engagement.id):
-            if other.gate == "G3" and other.verdict is not None and RunStatus(other.status).ended:
+            open_to_it = other.verdict is not None and sealed_from(s, other, engagement) is None  # a canceled extension stays sealed
+            if other.gate == "G3" and open_to_it and RunStatus(other.status).ended:
                 told = pair(N_("The frozen baseline of G2 changed."))
                 judge_again(s, attempt_id=other.id, why=f"{told.en} / {told.zh}", actor=actor)
     return revision
