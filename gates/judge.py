@@ -13,19 +13,13 @@ from gates.plan import Plan
 from gates.registry import GATES
 from gates.text import Text
 from gates.version import JUDGE_VERSION, RULES_HASH
+from gates.why import why
 
 __all__ = ["JUDGE_VERSION", "RULES_HASH", "differences", "judge", "roll_up", "verdict_hash"]
 
 # DESIGN 4.9: any blocking fail, else any invalid, else any inconclusive, else any conditional, else pass.
 ORDER = (Verdict.FAIL, Verdict.INVALID, Verdict.INCONCLUSIVE, Verdict.CONDITIONAL, Verdict.PASS)
 
-_WORDS = {
-    Verdict.PASS: Text("passed", "通过"),
-    Verdict.CONDITIONAL: Text("passed on conditions, which both parties must approve", "有条件通过，须经双方确认"),
-    Verdict.FAIL: Text("failed", "不通过"),
-    Verdict.INCONCLUSIVE: Text("inconclusive: nothing was proven", "无法判定：未能证明"),
-    Verdict.INVALID: Text("invalid: nothing is said about the product", "无效：对产品不作结论"),
-}
 _ENDS = {
     "canceled": Text("The attempt was canceled; it is never a pass.", "本次尝试已取消，不得判为通过。"),
     "error": Text("The attempt ended in error; it is never a pass.", "本次尝试因错误终止，不得判为通过。"),
@@ -61,7 +55,7 @@ def judge(bundle: Bundle) -> dict[str, Any]:
         "manifest_hash": bundle.manifest_hash,
         "simulated": _simulated(plan, bundle),
         "time_scale": plan.rig.time_scale,
-        "summary": _summary(spec.title, verdict, checks, way_on).json(),
+        "summary": why(spec.title, verdict, checks, way_on).json(),
         "risk": (judgement.risk or Text("Each figure is held against its limit.", "各项数值直接与限值比较。")).json(),
         "decision": {
             "rule": plan.decision.rule,
@@ -139,24 +133,3 @@ def _attempt_checks(plan: Plan, bundle: Bundle) -> list[CheckResult]:
         reasons.append(Text("The target is simulated, the plan was sealed for real hardware.", "目标为模拟环境，而计划是为真实硬件封存的。"))
     name = f"{bundle.gate.lower()}.attempt"
     return [CheckResult(name if n == 0 else f"{name}_{n + 1}", title, Verdict.INCONCLUSIVE, reason) for n, reason in enumerate(reasons)]
-
-
-def _summary(title: Text, verdict: Verdict, checks: Iterable[CheckResult], way_on: Mapping[str, Any] | None = None) -> Text:
-    """Return the verdict in one or two sentences, with the first reason, and what would change an inconclusive one."""
-    blocking = [c for c in checks if c.severity is Severity.BLOCKING]
-    head = Text("{g} {w}.", "{g}：{w}。").fill(g=title, w=_WORDS[verdict])
-    if verdict is Verdict.PASS:
-        tail = Text(f" {len(blocking)} blocking checks, all met.", f"{len(blocking)} 个否决项全部达标。")
-    else:
-        deciding = [c for c in blocking if c.verdict is verdict]
-        more = len(deciding) - 1
-        first = deciding[0] if deciding else None
-        said = first.reason if first else Text("", "")
-        name = first.title if first else Text("", "")
-        tail = Text(f" {name.en}: {said.en}", f"{name.zh}：{said.zh}")
-        if more:
-            tail = Text(tail.en + f" ({more} more.)", tail.zh + f"（另有 {more} 项。）")
-        if way_on and verdict is Verdict.INCONCLUSIVE:
-            next_step = Text.parse(way_on["reason"])
-            tail = Text(f"{tail.en} {next_step.en}", tail.zh + next_step.zh)
-    return Text(head.en + tail.en, head.zh + tail.zh)

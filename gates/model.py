@@ -156,6 +156,7 @@ class CheckResult:
     host: str | None = None
     source: str = ""  # the plan's field, e.g. g3.ttft_p50_drop_min
     remedy: str = ""  # of an inconclusive check: MORE_PAIRS, or nothing where only other evidence would answer it
+    change: Text | None = None  # of a check that is not answered: what would answer it, e.g. so many more hours
     evidence: tuple[str, ...] = ()
 
     def json(self) -> dict[str, Any]:
@@ -178,6 +179,7 @@ class CheckResult:
             "host": self.host,
             "source": self.source,
             "remedy": self.remedy,
+            "change": self.change.json() if self.change else None,
             "evidence": list(self.evidence),
         }
 

@@ -52,6 +52,18 @@ def _too_few(soak: Soak, usable: int, few: int) -> Text | None:
     ).fill(u=usable, n=usable + few, w=soak.plan.g4.window, r=soak.plan.g4.window_requests_min, l=least, s=percent(share, places=0))
 
 
+def _more(soak: Soak) -> Text:
+    """Return how many more requests, and in how many windows, it would have taken."""
+    least = soak.plan.g4.window_requests_min
+    short = [least - s.requests + s.errors for s in soak.slices if s.requests - s.errors < least]
+    windows = max(0, 2 * soak.plan.g4.change_point.windows_min - len(soak.slices))
+    if windows:
+        return Text("{n} more windows of {w} would tell", "再有 {n} 个 {w} 窗口方可判定").fill(n=windows, w=soak.plan.g4.window)
+    return Text("{r} more good requests, spread over {n} windows of {w}, would tell", "在 {n} 个 {w} 窗口内再有共 {r} 个成功请求方可判定").fill(
+        r=sum(short), n=len(short), w=soak.plan.g4.window
+    )
+
+
 def _level(soak: Soak, standing: Standing, name: str, windows: Sequence[Slice], values: Sequence[float], few: int, *, upwards: bool) -> CheckResult:
     limit, rule, shown = soak.plan.g4.hourly_drift_max, soak.plan.g4.change_point, _SHOWN[name]
     blank = check(soak, f"drift_{name}", soak.files("records.jsonl"))

@@ -1,0 +1,168 @@
+"""Why: a verdict in one sentence that a signatory understands, with value, limit, margin, and what would change it.
+
+The sentence is made from the check that decides: of a pass the one nearest to its limit, of anything else the first that is not a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+from gates.model import Because, CheckResult, Limit, Severity, Verdict
+from gates.rules.estimates import percent
+from gates.text import Text
+
+_BECAUSE = {
+    Because.GUARD: Text(
+        "the estimate meets the limit and its uncertainty does not; run pairs that clear the limit with it would make it a pass",
+        "估计值达标，但计入不确定度后未达标；若更多轮次对连同不确定度均达标，则为通过",
+    ),
+    Because.ABOVE_BAND: Text(
+        "the gain lies above the band with every audit clean; inside the band it would be a pass",
+        "提升高于约定区间且各项审计无异常；落在区间内则为通过",
+    ),
+    Because.FRAGILE: Text(
+        "one baseline run alone would flip it; baseline runs that agree more closely would make it a pass",
+        "仅凭一轮基线即可改变结论；基线各轮更加一致则为通过",
+    ),
+}
+_SENTENCES = {
+    Verdict.PASS: Text("{g} passed: all {n} blocking checks are met; {tail}.", "{g} 通过：{n} 个否决项全部达标；{tail}。"),
+    Verdict.FAIL: Text("{g} failed: {what}; {tail}{more}.", "{g} 不通过：{what}；{tail}{more}。"),
+    Verdict.CONDITIONAL: Text(
+        "{g} passed on conditions, and goes on only with the approval of both parties: {what}; {tail}{more}.",
+        "{g} 有条件通过，须经双方确认方可继续：{what}；{tail}{more}。",
+    ),
+    Verdict.INCONCLUSIVE: Text("{g} is inconclusive, nothing was proven: {what}; {tail}{more}.", "{g} 无法判定，未能证明：{what}；{tail}{more}。"),
+    Verdict.INVALID: Text(
+        "{g} is invalid, nothing is said about the product: {what}; {tail}{more}.", "{g} 无效，对产品不作结论：{what}；{tail}{more}。"
+    ),
+}
+
+
+def why(title: Text, verdict: Verdict, checks: Sequence[CheckResult], way_on: Mapping[str, Any] | None = None) -> Text:
+    """Return the verdict of a gate in one sentence in each language. `way_on` is what an extension did or could do (GateSpec.way_on)."""
+    blocking = [c for c in checks if c.severity is Severity.BLOCKING]
+    if verdict is Verdict.PASS:
+        return _SENTENCES[verdict].fill(g=title, n=len(blocking), tail=_nearest(blocking))
+    deciding = [c for c in blocking if c.verdict is verdict]
+    if not deciding:
+        return _SENTENCES[verdict].fill(g=title, what=Text("no check decides", "没有起决定作用的检查项"), tail=_fallback(None), more="")
+    first = _telling(deciding)
+    rest = len(deciding) - 1
+    more = Text(f" ({rest} more)", f"（另有 {rest} 项）") if rest else Text("", "")
+    what = Text(f"{first.title.en}: {_clause(first.reason.en)}", f"{first.title.zh}：{_clause(first.reason.zh)}")
+    return _SENTENCES[verdict].fill(g=title, what=what, tail=_change(verdict, first, way_on), more=more)
+
+
+def figure(value: Decimal, unit: str, *against: Decimal) -> str:
+    """Return a value as people read it: ratios as percentages, counts plainly, everything else with its unit."""
+    if unit != "1":
+        return f"{_short(value)} {unit}"
+    if value == value.to_integral_value() and all(a == a.to_integral_value() for a in against):
+        return f"{value:.0f}"
+    try:
+        return percent(value, *against)
+    except ArithmeticError:  # more digits than anybody reads
+        return f"{value * 100:.3e} %"
+
+
+def _telling(deciding: Sequence[CheckResult]) -> CheckResult:
+    """Return the check that says most: a measured one before one that only repeats that validity is missing."""
+    return next((c for c in deciding if c.value is not None or c.change is not None), deciding[0])
+
+
+def _nearest(checks: Sequence[CheckResult]) -> Text:
+    """Return what was nearest to its limit, and what would make it a fail."""
+    measured = [(_distance(c), c) for c in checks]
+    ranked = sorted(((d, n) for n, (d, _) in enumerate(measured) if d is not None), key=lambda pair: pair[0])
+    if not ranked:
+        return Text("one that is missed would make it a fail", "任一项不达标即为不通过")
+    found = measured[ranked[0][1]][1]
+    value, limit, margin = _numbers(found)
+    beyond = _beyond(found.limit, found.unit)
+    return Text(
+        "nearest to its limit is {t} with {v} (limit {l}, margin {m}); {b} would make it a fail",
+        "最接近限值的是{t}：{v}（限值 {l}，余量 {m}）；{b}即为不通过",
+    ).fill(t=found.title, v=value, l=limit, m=margin, b=beyond)
+
+
+def _change(verdict: Verdict, check: CheckResult, way_on: Mapping[str, Any] | None) -> Text:
+    """Return what would change a verdict that is no pass."""
+    if verdict is Verdict.CONDITIONAL and check.because is not None:
+        told = _BECAUSE[check.because]
+        value, limit, margin = _numbers(check)
+        return (
+            told
+            if not value
+            else Text(f"{told.en} (value {value}, limit {limit}, margin {margin})", f"{told.zh}（实测 {value}，限值 {limit}，余量 {margin}）")
+        )
+    if verdict is Verdict.FAIL:
+        value, limit, margin = _numbers(check)
+        if value:
+            return Text(
+                f"value {value}, limit {limit}, margin {margin}: only a new attempt that meets the limit would change it",
+                f"实测 {value}，限值 {limit}，余量 {margin}：仅当新的尝试达到限值方可改变",
+            )
+        return Text("only a new attempt that meets it would change it", "仅当新的尝试达标方可改变")
+    if verdict is Verdict.INCONCLUSIVE and way_on and way_on.get("reason"):
+        told = Text.parse(way_on["reason"])
+        return Text(_clause(told.en), _clause(told.zh))
+    if check.change is not None:
+        return Text(_clause(check.change.en), _clause(check.change.zh))
+    return _fallback(check, rig=verdict is Verdict.INVALID)
+
+
+def _fallback(check: CheckResult | None, *, rig: bool = False) -> Text:
+    files = ", ".join(check.evidence[:2]) if check else ""
+    more = len(check.evidence) - 2 if check else 0
+    listed = files + (f" (+{more})" if more > 0 else "")
+    if rig:
+        where = Text(f" (evidence: {listed})", f"（证据：{listed}）") if listed else Text("", "")
+        return Text(f"once this is mended at the rig{where.en}, a new attempt can be judged", f"在测试环境中排除此问题{where.zh}后，新的尝试方可判定")
+    if listed:
+        return Text(f"whole and readable evidence would change it: {listed}", f"补齐完整可读的证据方可改变：{listed}")
+    return Text("the evidence that is missing would change it", "补齐所缺证据方可改变")
+
+
+def _distance(check: CheckResult) -> Decimal | None:
+    """Return the margin as a share of the limit, or None where there is none to speak of (counts that must be zero, sets)."""
+    edges = [e for e in (check.limit.low, check.limit.high) if isinstance(e, Decimal) and e != 0]
+    if check.margin is None or not isinstance(check.value, Decimal) or not edges:
+        return None
+    return abs(check.margin) / min(abs(e) for e in edges)
+
+
+def _numbers(check: CheckResult) -> tuple[str, str, str]:
+    """Return value, limit and margin as people read them; empty where the check measured nothing."""
+    limit = check.limit
+    edges = [e for e in (limit.low, limit.high) if isinstance(e, Decimal)]
+    if not isinstance(check.value, Decimal) or not edges:
+        return "", "", ""
+    shown = {"<=": "≤ {h}", ">=": "≥ {l}", "==": "= {h}", "band": "{l} … {h}"}.get(limit.op, "{l}{h}")
+    low = figure(limit.low, check.unit, *edges) if isinstance(limit.low, Decimal) else ""
+    high = figure(limit.high, check.unit, *edges) if isinstance(limit.high, Decimal) else ""
+    margin = "-" if check.margin is None else figure(check.margin, check.unit, *edges)
+    return figure(check.value, check.unit, *edges), shown.format(l=low, h=high), margin
+
+
+def _beyond(limit: Limit, unit: str) -> Text:
+    low = figure(limit.low, unit, limit.low) if isinstance(limit.low, Decimal) else ""
+    high = figure(limit.high, unit, limit.high) if isinstance(limit.high, Decimal) else ""
+    if limit.op == "<=":
+        return Text(f"more than {high}", f"超过 {high}")
+    if limit.op == ">=":
+        return Text(f"less than {low}", f"低于 {low}")
+    return Text(f"less than {low}", f"低于 {low}") if limit.op == "band" else Text("any other value", "任何其他数值")
+
+
+def _short(value: Decimal) -> str:
+    shown = value.quantize(Decimal("0.001"), ROUND_HALF_EVEN) if value == value and abs(value) < Decimal(10) ** 12 else value
+    text = format(shown, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _clause(text: str) -> str:
+    """Return a sentence, or several, as a part of another: without its last stop, and with semicolons between."""
+    return text.strip().rstrip(".。；;").replace(". ", "; ").replace("。", "；")
