@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,7 @@ from gates.odds.planner import PAIRS, with_pairs
 from gates.plan import Plan
 from gates.rules.decision import PAIRS_FOR_AN_INTERVAL, Effect, decide
 from gates.rules.estimates import median
+from gates.rules.within_run import within_run
 
 REQUESTS = 160  # of one run at one tier: c16 of the default plan
 _BLOCK = 250  # attempts drawn at once
@@ -82,6 +84,18 @@ def _series(rng: Any, shape: tuple[int, ...], phi: float) -> Any:
     for i in range(1, shape[-1]):
         values[..., i] += phi * values[..., i - 1]
     return values
+
+
+def bootstrap_share(drop: float, noise: Noise, *, trials: int, seed: int, requests: int = REQUESTS, pairs: int = 2) -> float:
+    """Return how often the bound of the within-run diagnostic would clear 25 %, if it decided: what an interval over requests is worth."""
+    passed, limit, confidence = 0, Decimal("0.25"), Decimal("0.95")
+    for arms in request_times(drop, noise, pairs=pairs, requests=requests, trials=trials, seed=seed):
+        ordered = [[sorted(run) for run in arm] for arm in arms]
+        base, new = ([median(run) for run in arm] for arm in ordered)
+        effect = Effect(tuple(zip(base, new, strict=True)), drop=True)
+        found = within_run(effect, [run for arm in ordered for run in arm], confidence)
+        passed += found is not None and found.low is not None and found.low >= limit
+    return passed / trials
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
