@@ -5,6 +5,8 @@ The engine's own changes are committed under its lease (`app.engine.claim`), by 
 
 from __future__ import annotations
 
+import json
+
 from sqlalchemy.orm import Session
 
 from app.accounts.actor import Actor
@@ -13,6 +15,7 @@ from app.audit.chain import record
 from app.kit.clock import now
 from app.kit.db import new_id
 from app.kit.errors import Refused
+from gates.text import Text
 from gates.transitions import Event, IllegalTransition, RunStatus, apply
 
 CREATE = "create"  # the one event that has no status before it
@@ -57,3 +60,19 @@ def _write(s: Session, attempt: Attempt, before: str, event: str, actor: Actor, 
     s.flush()
     data = {"from": before, "event": event, "to": attempt.status, "generation": attempt.generation, "reason": reason}
     record(s, actor=actor, action=f"attempt.{event}", object_kind="attempt", object_id=attempt.id, data=data)
+
+
+def kept_reason(reason: str | Text) -> str:
+    """Return a reason as a transition keeps it: a person's words as they are, the service's own sentence in both languages."""
+    return json.dumps(reason.json(), ensure_ascii=False) if isinstance(reason, Text) else reason
+
+
+def shown_reason(kept: str) -> str | dict[str, str]:
+    """Return what `kept_reason` was given, as JSON data."""
+    if not kept.startswith('{"en"'):
+        return kept
+    try:
+        told = json.loads(kept)
+    except ValueError:
+        return kept
+    return told if isinstance(told, dict) and set(told) == {"en", "zh-CN"} else kept

@@ -13,6 +13,7 @@ from app.accounts.roles import Permission
 from app.attempts import access, causes, repository, sealing
 from app.attempts.forms import fields_of
 from app.attempts.models import Attempt, Sample, Step, StepEvent, VerdictRevision
+from app.attempts.moves import shown_reason
 from app.attempts.revisions import changes
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
@@ -64,7 +65,7 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
         "node": attempt.node,
         "steps": [_step(step, sealing.timed(step, sealed)) for step in steps],
         "transitions": [
-            {"from": t.from_status, "event": t.event, "to": t.to_status, "actor": t.actor, "reason": t.reason, "at": stamp(t.at)}
+            {"from": t.from_status, "event": t.event, "to": t.to_status, "actor": t.actor, "reason": shown_reason(t.reason), "at": stamp(t.at)}
             for t in repository.transitions_of(s, attempt_id)
         ],
         "may": _may(attempt, facts, steps, actor),

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.accounts.actor import SYSTEM
 from app.attempts.models import Attempt, Step, Transition
+from app.attempts.moves import kept_reason
 from app.audit import chain
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
@@ -143,9 +144,15 @@ def _transition(s: Session, held: Claim, status: RunStatus, target: RunStatus, o
             event=event,
             to_status=str(target),
             actor=SYSTEM.label,
-            reason=outcome.reason,
+            reason=kept_reason(outcome.reason),
             at=now,
         )
     )
-    data = {"from": str(status), "event": event, "to": str(target), "generation": held.generation + 1, "reason": outcome.reason}
+    data = {
+        "from": str(status),
+        "event": event,
+        "to": str(target),
+        "generation": held.generation + 1,
+        "reason": str(outcome.reason if isinstance(outcome.reason, str) else outcome.reason.en),
+    }
     chain.record(s, actor=SYSTEM, action=f"attempt.{event}", object_kind="attempt", object_id=held.attempt_id, data=data)

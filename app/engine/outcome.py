@@ -30,7 +30,7 @@ class Outcome:
 
     due_s: float | None = 0.0
     event: Event | None = None
-    reason: str = ""
+    reason: str | Text = ""  # of the transition
     trouble: Trouble | None = None
     step: dict[str, Any] = field(default_factory=dict)  # columns of the current step
     attempt: dict[str, Any] = field(default_factory=dict)  # columns of the attempt
@@ -45,4 +45,4 @@ def done(**step: Any) -> Outcome:
 
 def failed(trouble: Trouble, **step: Any) -> Outcome:
     """Return the decision that the attempt ends in `error`, open to a retry of this step."""
-    return Outcome(due_s=None, event=Event.FAIL, reason=trouble.text.en, trouble=trouble, step={"status": "failed", **step})
+    return Outcome(due_s=None, event=Event.FAIL, reason=trouble.text, trouble=trouble, step={"status": "failed", **step})

@@ -64,6 +64,12 @@ def time_of(value: datetime | str | None) -> datetime | None:
     return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
 
 
+def by(actor: str, locale: str) -> str:
+    """Return who did something, and by which way, of a label like "li.wei (web)"."""
+    login, _, via = actor.rstrip(")").rpartition(" (")
+    return f"{login} · {word('via', via, locale)}" if login else actor
+
+
 def ago(value: datetime | str | None, locale: str) -> str:
     """Return how long ago a time was ("3 minutes ago"), or how far ahead it lies ("in 2 hours")."""
     at = time_of(value)
@@ -107,6 +113,7 @@ def page(request: Request, template: str, status: int = 200, /, **data: Any) -> 
         "t": t,
         "say": lambda value: text_in(value, locale),
         "word": lambda kind, value: word(kind, value, locale),
+        "by": lambda value: by(value, locale),
         "ago": lambda value: ago(value, locale),
         "absolute": absolute,
         "iso": iso,

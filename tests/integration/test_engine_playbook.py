@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import func, select
 
 from app.attempts.models import StepEvent, Transition
+from app.attempts.usecases import attempt_view
 from app.audit import chain
 from app.engine import marker, runs
 from app.evidence.models import EvidenceFile
@@ -16,6 +17,7 @@ from app.kit.db import read_session
 from app.settings import settings
 from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, make_attempt, playbook_step, steps_of, wait_for
 from tests.engine_kit.packs import make_tar
+from tests.people import Cast
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +97,15 @@ def test_a_credential_that_others_can_read_is_refused(state: Path) -> None:
     key.chmod(0o644)
     host = {"groups": ["engine"], "address": "127.0.0.1", "host_key": "ssh-ed25519 AAAA", "credential": str(key)}
     assert failed_with(playbook_step(), hosts={"gpu01": host})["code"] == "credential_open"
+
+
+def test_the_history_says_in_both_languages_why_the_service_moved_an_attempt(cast: Cast) -> None:
+    attempt_id = make_attempt(playbook_step(playbook="fails.yml"))
+    drive(attempt_id, until=ended)
+    with read_session() as s:
+        reason = attempt_view(s, attempt_id=attempt_id, actor=cast.admin)["transitions"][-1]["reason"]
+    assert set(reason) == {"en", "zh-CN"}
+    assert reason["en"] != reason["zh-CN"]
 
 
 def test_a_playbook_that_takes_too_long_is_ended_and_says_so() -> None:

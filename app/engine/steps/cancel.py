@@ -13,6 +13,7 @@ from app.engine.context import Ctx
 from app.engine.outcome import Outcome, Trouble
 from app.engine.policy import STOP_TIMEOUT_S
 from gates.model import StepKind
+from gates.text import Text
 from gates.transitions import Event
 
 log = logging.getLogger("quadgate.engine")
@@ -69,7 +70,8 @@ def _canceled(ctx: Ctx, trouble: Trouble | None, partial: Outcome | None = None)
         for step_id in rest:
             s.get_one(Step, step_id).status = "canceled"
 
-    reason = " ".join(part for part in (ctx.attempt.cancel_reason, trouble.text.en if trouble else "") if part)
+    asked = ctx.attempt.cancel_reason
+    reason = Text(f"{asked} {trouble.text.en}".strip(), f"{asked} {trouble.text.zh}".strip()) if trouble else asked
     writes = [*(partial.writes if partial else []), write]
     return Outcome(
         due_s=None,

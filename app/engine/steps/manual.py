@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.engine.context import Ctx
+from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome
 from gates.transitions import Event, RunStatus
 
@@ -11,4 +11,4 @@ def move(ctx: Ctx) -> Outcome:
     """Let the attempt wait. It becomes due again when the form is submitted."""
     if ctx.attempt.status == RunStatus.WAITING:
         return Outcome(due_s=None)
-    return Outcome(due_s=None, event=Event.WAIT, reason=ctx.current.title["en"], step={"status": "waiting", "problem": None})
+    return Outcome(due_s=None, event=Event.WAIT, reason=title_of(ctx.current), step={"status": "waiting", "problem": None})
