@@ -1,4 +1,4 @@
-"""`quadgate backup` and `quadgate restore`: a verified copy of everything while the service runs, and the way back."""
+"""`quadgate backup`: a verified copy of everything while the service runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from app.accounts.actor import command_line
-from app.commands.language import in_terminal, of_terminal, say
+from app.commands.language import of_terminal, say
 from app.kit.i18n import N_
 from app.kit.terminal import say as tell
 
@@ -16,9 +16,8 @@ NOT_WHOLE = 65
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the command."""
     app.command("backup", help="Copy database, evidence and reports into a new folder while everything runs, and verify the copy.")(backup)
-    app.command("restore", help="Bring a backup back into an empty state directory; what ran at its targets is adopted.")(restore)
 
 
 def backup(
@@ -40,15 +39,3 @@ def backup(
     say(N_("The backup {folder} is whole: {n} files, audit chain to {head}"), folder=folder, n=found.files, head=found.note["audit_head"])
     if not (with_credentials or verify):
         say(N_("Credentials of the targets are not in it; --with-credentials adds them"))
-
-
-def restore(folder: Annotated[Path, typer.Argument(help="The backup.", exists=True, file_okay=False)]) -> None:
-    """Restore, then start the service as usual."""
-    from app.ops.restore import restore as bring_back
-    from app.settings import settings
-
-    restored = bring_back(folder, actor=command_line())
-    say(N_("Restored {n} files into {state}; audit chain whole to {head}"), n=restored.files, state=settings().state_dir, head=restored.audit_head)
-    for attempt_id in restored.adopted:
-        tell(in_terminal(N_("  goes on: attempt {id}"), id=attempt_id))
-    say(N_("Stop the old controller for good before this one starts: targets refuse it from now on, but it would go on asking"))

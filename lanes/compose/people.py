@@ -77,9 +77,10 @@ class Program:
         assert answer.status_code == 201, answer.text[-3000:]
         return str(answer.json()["id"])
 
-    def start(self, engagement: str, gate: str) -> str:
-        """Start an attempt and return its id."""
-        answer = self.http.post(f"/engagements/{engagement}/gates/{gate}/attempts", headers={"Idempotency-Key": f"lane-{engagement[-8:]}-{gate}"})
+    def start(self, engagement: str, gate: str, *, rehearsal: bool = False) -> str:
+        """Start an attempt, or a rehearsal, and return its id."""
+        key = {"Idempotency-Key": f"lane-{engagement[-8:]}-{gate}-{rehearsal}"}
+        answer = self.http.post(f"/engagements/{engagement}/gates/{gate}/attempts", headers=key, json={"rehearsal": rehearsal})
         assert answer.status_code == 201, answer.text[-3000:]
         return str(answer.json()["id"])
 

@@ -128,7 +128,7 @@ def test_the_first_gate_goes_through_with_a_worker_killed_on_the_way(
     assert {report["language"] for report in attempt["reports"]} == {"zh-CN", "en"}
 
 
-def test_the_second_gate_is_judged_although_broker_scheduler_web_and_runner_are_killed(
+def test_the_second_gate_is_judged_although_broker_scheduler_and_web_are_killed(
     stack: Stack, program: Program, people: dict[str, Person], engagement: str
 ) -> None:
     attempt_id = program.start(engagement, "G2")
@@ -156,6 +156,20 @@ def test_the_second_gate_is_judged_although_broker_scheduler_web_and_runner_are_
     assert "whole" in stack.quadgate("audit", "verify")
 
 
+def test_a_playbook_that_dies_with_its_runner_is_tried_again(stack: Stack, program: Program, people: dict[str, Person], engagement: str) -> None:
+    attempt_id = program.start(engagement, "G1", rehearsal=True)
+
+    def kill_runner(attempt: dict[str, Any]) -> bool:
+        if not any(step["key"] == "survey" and step["status"] == "starting" for step in attempt["steps"]):
+            return False
+        stack.kill("runner")
+        return True
+
+    attempt = followed(program, people, attempt_id, kill_runner)
+    assert attempt["status"] == "finished", attempt["problem"]
+    assert max(step["try_no"] for step in attempt["steps"]) == 2
+
+
 def program_answers(program: Program) -> bool:
     try:
         return bool(program.http.get("/engagements").status_code == 200)
@@ -164,7 +178,7 @@ def program_answers(program: Program) -> bool:
 
 
 def test_a_backup_is_made_from_a_running_stack_and_an_upgrade_keeps_everything(stack: Stack, program: Program, engagement: str) -> None:
-    made = stack.compose("run", "--rm", "-T", "--no-deps", "web", "backup", "/tmp/copy")
+    made = stack.quadgate("backup", "/tmp/copy")
     assert "whole" in made or "完整" in made
     before = program.get(f"/engagements/{engagement}")["state"]
     stack.up("--force-recreate", "--no-deps", "--scale", "worker=2", "web", "worker", "beat")

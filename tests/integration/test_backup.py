@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +25,7 @@ from app.kit.db import read_session, write_session
 from app.kit.errors import QuadgateError, Refused
 from app.ops import backup, database_copy
 from app.ops.restore import restore
-from app.settings import settings
+from app.settings import ROOT, settings
 from tests.conftest import _forget
 from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, job_step, make_attempt, steps_of, wait_for
 from tests.scenes import bring
@@ -221,3 +223,33 @@ def test_credentials_are_copied_only_when_asked_for_and_stay_private(
     restore(tmp_path / "with", actor=command_line())
     kept = elsewhere.folder / "credentials/gpu01"
     assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("secret-marker", 0o600)
+
+
+def test_the_commands_say_it_by_their_exit_code_and_never_with_one_of_a_verdict(state: Path, tmp_path: Path, elsewhere: Elsewhere) -> None:
+    environment = {**os.environ, "LANG": "zh_CN.UTF-8"}
+
+    def quadgate(*words: str, **more: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", "from app.cli import main; main()", *words],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**environment, **more},
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    with_evidence()
+    copy = str(tmp_path / "copy")
+    assert quadgate("backup", copy)[0] == 0
+    code, said = quadgate("backup", "--verify", copy)
+    assert (code, "完整" in said) == (0, True)
+    there = {"QUADGATE_STATE_DIR": str(elsewhere.folder), "QUADGATE_DATABASE_URL": elsewhere.database}
+    assert quadgate("restore", copy, **there)[0] == 0
+    assert "whole" in quadgate("audit", "verify", **there)[1]
+    assert quadgate("restore", copy, **there)[0] == 65
+    code, said = quadgate("retention", **there)
+    assert (code, "--apply" in said) == (0, True)
+    next((tmp_path / "copy/evidence").glob("*/*")).unlink()
+    code, said = quadgate("backup", "--verify", copy)
+    assert (code, "不完整" in said) == (65, True)
+    assert quadgate("backup")[0] == 64
