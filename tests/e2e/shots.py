@@ -37,13 +37,13 @@ def pages() -> dict[str, tuple[str, str, dict[str, Any]]]:
         title=d.TITLES["G1"],
         status="waiting",
         steps=[manual],
-        may={"cancel": True, "retry": False, "extend": False, "form": True},
+        may={"cancel": True, "retry": False, "extend": False, "judge": False, "claim_cause": False, "form": True},
         sealed_figures=False,
     )
     broken = d.attempt(
         status="error",
         problem=d.both("Step run-3-candidate: gpu01 is unreachable: Connection timed out.", "步骤 run-3-candidate：主机 gpu01 无法连接：连接超时。"),
-        may={"cancel": True, "retry": True, "form": False},
+        may={"cancel": True, "retry": True, "extend": False, "judge": False, "claim_cause": False, "form": False},
     )
     start = d.overview(
         next=d.item()["next"]

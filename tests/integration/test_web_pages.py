@@ -262,7 +262,9 @@ def test_a_verdict_without_intervals_shows_no_empty_column_and_the_readers_editi
 def test_receivers_stand_side_by_side_whatever_stands_above_them(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     form = [{"name": "notes", "type": "text"}, {"name": "a", "type": "person"}, {"name": "note", "type": "text"}, {"name": "b", "type": "person"}]
     manual = d.step("unpacking", "manual", "Unpacking inspection", "开箱检验", "waiting", 0, params={"form": form})
-    shown = d.attempt(gate="G1", steps=[manual], may={"cancel": True, "retry": False, "extend": False, "form": True})
+    shown = d.attempt(
+        gate="G1", steps=[manual], may={"cancel": True, "retry": False, "extend": False, "judge": False, "claim_cause": False, "form": True}
+    )
     usual = {"board": [d.item()], "overview": d.overview(), "events": [], "samples": [], "pending": []}
     d.replace_use_cases(monkeypatch, usual | {"attempt": shown})
     page = Browser("li.wei").get(f"/attempts/{d.ATTEMPT}/steps/{manual['id']}").text

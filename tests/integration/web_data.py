@@ -225,12 +225,13 @@ def attempt(**more: Any) -> dict[str, Any]:
         "started_by": "李伟",
     }
     times = {"created_at": "2026-11-20T06:10:00.000Z", "started_at": "2026-11-20T06:10:02.000Z", "finished_at": None}
-    may = {"cancel": True, "retry": False, "extend": False, "form": False}
+    may = {"cancel": True, "retry": False, "extend": False, "judge": False, "claim_cause": False, "form": False}
     tail = {
         "may": may,
         "sealed_figures": True,
         "document": None,
         "extension": None,
+        "causes": [],
         "revisions": [],
         "verdict_hash": "",
         "manifest_hash": "",
@@ -258,7 +259,11 @@ def finished(**more: Any) -> dict[str, Any]:
     }
     return (
         attempt()
-        | {"steps": steps, "finished_at": "2026-11-20T06:41:00.000Z", "may": {"cancel": False, "retry": False, "extend": False, "form": False}}
+        | {
+            "steps": steps,
+            "finished_at": "2026-11-20T06:41:00.000Z",
+            "may": {"cancel": False, "retry": False, "extend": False, "judge": False, "claim_cause": False, "form": False},
+        }
         | done
         | more
     )
