@@ -57,7 +57,7 @@ def work_down_inboxes(session: Session, actors: dict[str, list[Actor]], *, scan:
                 comment="演示 / demo",
                 actor=approver,
                 scan=scan if item["object_kind"] == "sign_off" else None,
-                scan_name="scan.png",
+                scan_name="no-scan.png",
             )
             given += 1
     return given
