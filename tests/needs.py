@@ -43,6 +43,12 @@ def _may_mount() -> bool:
         return done and subprocess.run(["umount", folder], capture_output=True, check=False).returncode == 0
 
 
+def _may_loop_xfs() -> bool:
+    """Tell whether XFS on a loop device can be made and mounted: root, the programs, and a kernel with both."""
+    programs = all(shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") for name in ("mkfs.xfs", "losetup"))
+    return programs and Path("/dev/loop-control").exists() and _may_mount()
+
+
 @dataclass(frozen=True)
 class Need:
     """Something a machine has or lacks. `packaged` means that CI can install it, so there its absence is a failure."""
@@ -62,6 +68,9 @@ NEEDS = {
     "memory_fs": Need(lambda: os.access("/dev/shm", os.W_OK), "/dev/shm, a file system in memory, is not writable on this machine."),
     "mounts": Need(
         _may_mount, "Only root may mount a small file system here, so full disks are left out (a container may lack the right).", packaged=False
+    ),
+    "loop_xfs": Need(
+        _may_loop_xfs, "XFS on a loop device needs root, loop devices and mkfs.xfs (package xfsprogs), which are not all here.", packaged=False
     ),
     "python38": Need(oldest_python, "There is no Python 3.8 on this machine; the unit tests compile the probe's sources for it.", packaged=False),
 }

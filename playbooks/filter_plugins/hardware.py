@@ -31,6 +31,11 @@ def media_of(site: Mapping[str, Any], root: str, host: str, devices: list[str]) 
     return found
 
 
+def kv_folders(media: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the folder for KV of each medium by its name."""
+    return {name: f"{medium['mount']}/kv" for name, medium in media.items()}
+
+
 def checks_sentence(answer: Mapping[str, Any], what: str, host: str) -> str:
     """Return what is not as agreed, in sentences with the command that shows it."""
     rows = [
@@ -47,4 +52,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters of this file."""
-        return {"hardware_order": hardware_order, "media_of": media_of, "checks_sentence": checks_sentence}
+        return {"hardware_order": hardware_order, "media_of": media_of, "kv_folders": kv_folders, "checks_sentence": checks_sentence}

@@ -162,7 +162,7 @@ def playbook_lab() -> Iterator[PlaybookLab]:
     try:
         yield lab
     finally:
-        if any((folder / name / "engine").exists() for name in lab.hosts):
+        if any((folder / name / part).exists() for name in lab.hosts for part in ("engine", "state")):
             stopped = lab.play("remove.yml", lab.variables())
             assert stopped.rc == 0, stopped.output
         shutil.rmtree(folder, ignore_errors=True)

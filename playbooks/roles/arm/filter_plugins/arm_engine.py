@@ -55,7 +55,7 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
 def medium_root(site: Mapping[str, Any], medium: str, root: str) -> str:
     """Return the folder for KV on a medium: below the mount point that the role `volume` made, or below our own root where nothing is mounted."""
     described = (site.get("volume") or {}).get(medium)
-    return f"{described['mount']}/kv" if described else f"{root}/kv/{medium}"
+    return f"{described['mount']}/kv".replace("{root}", root) if described else f"{root}/kv/{medium}"
 
 
 def faults_of(faults: Mapping[str, Any] | None, arm: str, gate: str) -> dict[str, float]:
@@ -171,7 +171,7 @@ def _real(
     root = str(host["root"])
     folder = f"{root}/engine/{_digest([dict(engine), place['offload'], keys, place['kv_dir'], place['port']])}"
     found = real_engine(engine, place["offload"], keys, {**place, "folder": folder})
-    started = launch(found["processes"], folder, host)
+    started = launch(found["processes"], folder, host, str(engine.get("supervision") or "process"))
     described = {
         "model": str(engine["model"]),
         "kv_dirs": found["kv_dirs"],

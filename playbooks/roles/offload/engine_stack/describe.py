@@ -15,6 +15,7 @@ DEVICES: Dict[str, List[str]] = {
     "cpu": [],
 }
 CONTAINER = "quadgate-engine"
+UNIT = "quadgate-engine.service"
 
 
 def describe(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]], keys: Mapping[str, Any], place: Mapping[str, Any]) -> Dict[str, Any]:
@@ -42,11 +43,12 @@ def describe(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]], ke
     }
 
 
-def launch(processes: List[Dict[str, Any]], folder: str, host: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return {argv, env, files}: the engine alone as it is, several processes by the launcher, which starts them in order and ends them together."""
-    if len(processes) == 1:
+def launch(processes: List[Dict[str, Any]], folder: str, host: Mapping[str, Any], supervision: str = "process") -> Dict[str, Any]:
+    """Return {argv, env, files}: the engine alone as it is; several processes, or a service unit, by the launcher, which ends them together."""
+    if len(processes) == 1 and supervision == "process":
         return {"argv": processes[0]["argv"], "env": processes[0]["env"], "files": {}}
     argv = [host["python"], "-I", f"{host['root']}/engine/launch.py", f"{folder}/processes.json"]
+    argv += ["--unit", UNIT] if supervision == "unit" else []
     return {"argv": argv, "env": {}, "files": {"processes.json": {"processes": processes}}}
 
 

@@ -51,7 +51,7 @@ class Host:
         """Run a command that must succeed and changes nothing; return its stdout."""
         code, out, err = self.ask(argv, real=real)
         if code:
-            raise Refused("`%s` ended with %d: %s" % (" ".join(argv), code, (err or out.strip() or "it said nothing")[-400:]))
+            raise Refused("`%s` ended with %d: %s" % (" ".join(argv), code, _short(err or out.strip() or "it said nothing")))
         return out
 
     def do(self, argv: Sequence[str], why: str, *, real: bool = False) -> str:
@@ -85,6 +85,11 @@ class Host:
             return json.loads(out or "null")
         except ValueError:
             raise Refused("`%s` did not print JSON but: %s" % (" ".join(argv), out.strip()[:200])) from None
+
+
+def _short(text: str) -> str:
+    """Return the beginning and the end of a long text: some tools put their reason before a page of usage, others after it."""
+    return text if len(text) <= 500 else text[:250] + " ... " + text[-200:]
 
 
 class Record:

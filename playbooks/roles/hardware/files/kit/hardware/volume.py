@@ -85,7 +85,7 @@ def _xfs(host: Host, name: str, volume: Dict[str, Any]) -> None:
 def _loop_xfs(host: Host, name: str, volume: Dict[str, Any]) -> None:
     """Make a file a block device, for a laboratory. The geometry is the one that the real volume has."""
     entry = _note(host, name, volume)
-    image, size = volume["image"], int(volume.get("size_mib") or 512) << 20
+    image, size = volume["image"], int(volume.get("size_mib") or 1024) << 20
     if not os.path.exists(image):
         if not host.dry:
             entry["loop"] = {"image": image}
