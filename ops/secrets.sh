@@ -20,4 +20,6 @@ if [ ! -s tls_key ] || [ ! -s tls_certificate ]; then
     -addext "subjectAltName=DNS:${TLS_NAME:-localhost},IP:127.0.0.1" -keyout tls_key -out tls_certificate 2>/dev/null
 fi
 chmod 0444 ./* # the folder is private; inside a container each file is read by a user of its own
-echo "$PWD: $(ls | tr '\n' ' ')"
+printf '%s:' "$PWD"
+printf ' %s' ./*
+echo

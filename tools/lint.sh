@@ -15,7 +15,7 @@ check "import contracts" .venv/bin/lint-imports
 check "file sizes" .venv/bin/python tools/file_sizes.py
 PATH="$PWD/.venv/bin:$PATH" check "playbooks" .venv/bin/ansible-lint --offline -q playbooks
 if command -v shellcheck >/dev/null 2>&1; then
-  check "shell" shellcheck tools/*.sh .ci/run
+  check "shell" shellcheck tools/*.sh ops/*.sh lanes/compose/images/*.sh .ci/run
 else
   echo "== shell: NOT RUN, shellcheck is not installed"
   [ "${CI:-}" = true ] && failed=1

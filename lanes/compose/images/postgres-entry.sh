@@ -1,3 +1,5 @@
+#!/bin/sh
+# Does what the entry point of the registry's image does: a fresh data folder with user, password and database, then the server.
 set -e
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
   initdb -D "$PGDATA" -U "$POSTGRES_USER" --auth-local=trust --auth-host=scram-sha-256 --pwfile="$POSTGRES_PASSWORD_FILE" -E UTF8 --locale=C.UTF-8
