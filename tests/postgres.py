@@ -55,24 +55,43 @@ class Server:
             connection.execute(statement)
 
 
-@contextmanager
-def server() -> Iterator[Server]:
-    """Start a server, and stop it whatever happens. PostgreSQL refuses to run as root, so root lends it another user."""
-    programs = postgres_programs()
-    assert programs is not None
-    folder = Path(tempfile.mkdtemp(prefix="qg-pg-"))
+def run_as(folder: Path) -> dict[str, Any]:
+    """Return how the server's programs are run. PostgreSQL refuses to run as root, so root lends it another user."""
     user: dict[str, Any] = {}
     if os.geteuid() == 0:
         nobody = pwd.getpwnam("nobody")
         user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
         os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-    run_as = {"check": True, "capture_output": True, "cwd": folder, "env": {"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]}, **user}
-    data = folder / "data"
-    subprocess.run([programs / "initdb", "-D", data, "-U", "quadgate", "--auth=trust", "--no-sync", "-E", "UTF8"], **run_as)
+    return {"check": True, "capture_output": True, "cwd": folder, "env": {"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]}, **user}
+
+
+def start(folder: Path) -> None:
+    """Start the server of a folder that holds its data."""
+    programs = postgres_programs()
+    assert programs is not None
     options = f"-c listen_addresses='' -k {folder} -c fsync=off -c full_page_writes=off -c max_connections=200"
-    subprocess.run([programs / "pg_ctl", "-D", data, "-o", options, "-l", folder / "log", "-w", "start"], **{**run_as, "capture_output": False})
+    argv = [programs / "pg_ctl", "-D", folder / "data", "-o", options, "-l", folder / "log", "-w", "start"]
+    subprocess.run(argv, **{**run_as(folder), "capture_output": False, "stdout": subprocess.DEVNULL})
+
+
+def stop(folder: Path) -> None:
+    """Stop it as a crash of the server would."""
+    programs = postgres_programs()
+    assert programs is not None
+    subprocess.run([programs / "pg_ctl", "-D", folder / "data", "-m", "immediate", "stop"], **run_as(folder))
+
+
+@contextmanager
+def server() -> Iterator[Server]:
+    """Start a server, and stop it whatever happens."""
+    programs = postgres_programs()
+    assert programs is not None
+    folder = Path(tempfile.mkdtemp(prefix="qg-pg-"))
+    initdb = [programs / "initdb", "-D", folder / "data", "-U", "quadgate", "--auth=trust", "--no-sync", "-E", "UTF8"]
+    subprocess.run(initdb, **run_as(folder))
+    start(folder)
     try:
         yield Server(folder)
     finally:
-        subprocess.run([programs / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **run_as)
+        stop(folder)
         shutil.rmtree(folder, ignore_errors=True)

@@ -91,8 +91,20 @@ def _watch(ctx: Ctx, order: Order, memo: dict[str, Any], writes: list[Callable[[
         return Outcome(due_s=WATCH_S, step={"result": memo} if writes else {}, writes=writes)
     runs.clean(ctx.attempt.id, runs.folder_of(ctx.attempt.id, ctx.current.key, memo["run"]))
     outcome = failed(words.timed_out(title_of(ctx.current), order.timeout_s), result=memo)
-    outcome.writes += writes
+    outcome.writes += [*writes, *last_words(ctx, memo)]
     return outcome
+
+
+def last_words(ctx: Ctx, memo: dict[str, Any]) -> list[Callable[[Session], None]]:
+    """Return the writes for what the present run said and nobody has read: to be asked after its processes were ended, before another run begins."""
+    if not memo.get("run"):
+        return []
+    path, at = runs.folder_of(ctx.attempt.id, ctx.current.key, memo["run"]) / "events.jsonl", int(memo.get("events_at", 0))
+    writes = []
+    while (read := events.read_new(path, at))[0]:
+        writes.append(events.storing(ctx.attempt.id, ctx.current.id, memo["run"], read[0]))
+        at = read[1]
+    return writes
 
 
 def _lost(ctx: Ctx, order: Order, folder: Path, memo: dict[str, Any], writes: list[Callable[[Session], None]]) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app.engine.context import Ctx
@@ -212,13 +213,17 @@ def job_overdue(step: Text, seconds: int) -> Trouble:
     )
 
 
-def not_stopped(hosts: list[str], why: list[Text]) -> Trouble:
-    """Say what a cancel could not stop."""
+def not_stopped(running: Mapping[str, Sequence[str]], why: list[Text]) -> Trouble:
+    """Say what a cancel could not stop, host by host: `running` holds what the targets themselves said of it."""
+    going_on = [
+        Text("On {host} something still runs: {said} ", "主机 {host} 上仍有进程在运行：{said} ").fill(host=host, said=" ".join(said) or "-")
+        for host, said in running.items()
+    ]
     return _trouble(
         "not_stopped",
         "Canceled, but not everything was stopped: {running}{why} Look at these hosts and end what is left there.",
         "已取消，但未能全部停止：{running}{why}请登录这些主机并结束残留进程。",
-        running=Text("a job still runs on {hosts}. ", "主机 {hosts} 上仍有作业在运行。").fill(hosts=", ".join(hosts)) if hosts else Text("", ""),
+        running=Text("".join(text.en for text in going_on), "".join(text.zh for text in going_on)),
         why=Text(" ".join(text.en for text in why), "".join(text.zh for text in why)),
     )
 

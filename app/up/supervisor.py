@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy.exc import OperationalError
+
 from app.engine import marker, nodes, shutdown
 from app.engine.runner import HOST_PROGRAM
 from app.kit.db import read_session
@@ -235,8 +237,11 @@ class Supervisor:
         worker = self._parts.get("worker")
         if worker is None or not worker.alive() or worker.lived_s() < CANARY_LATE_S:
             return False
-        with read_session() as s:
-            age = nodes.canary_age_s(s)
+        try:
+            with read_session() as s:
+                age = nodes.canary_age_s(s)
+        except OperationalError:  # the database is away or busy: that says nothing about the worker, and the watch goes on
+            return False
         return age is None or age > CANARY_LATE_S
 
     def _wait_until_healthy(self) -> None:

@@ -39,15 +39,22 @@ def _move(ctx: Ctx) -> Outcome:
     order = drive.Order("stop", "stop.yml", "stopping", STOP_TIMEOUT_S, job)
     if step.status != "stopping":
         runner.end(ctx.attempt.id)  # host processes and their playbooks, where hosts live
-        in_flight = step.status in ("pending", "starting")
-        return drive.begin(ctx, order, {**drive.memo_of(ctx), "in_flight": in_flight})
+        memo = drive.memo_of(ctx)
+        said = drive.last_words(ctx, memo)
+        outcome = drive.begin(ctx, order, {**memo, "in_flight": step.status in ("pending", "starting")})
+        outcome.writes += said
+        return outcome
     ended = drive.follow(ctx, order)
     if isinstance(ended, Outcome):
         return _canceled(ctx, ended.trouble, ended) if ended.event is Event.FAIL else ended
     expected = reconcile.covered(drive.playbook_path(order.playbook), ctx.inventory)
     found = reconcile.troubles(ended.result, expected, playbook=order.playbook, addresses=ctx.inventory.addresses)
     replies: dict[str, Any] = ended.result.get("replies") or {}
-    running = [host for host, reply in replies.items() if isinstance(reply, dict) and reply.get("state") == "running"]
+    running = {
+        host: [str(said) for said in reply.get("could_not_stop") or []]
+        for host, reply in replies.items()
+        if isinstance(reply, dict) and reply.get("state") == "running"
+    }
     if found or running:
         return _canceled(ctx, words.not_stopped(running, [trouble.text for trouble in found]))
     outcome = _canceled(ctx, None)

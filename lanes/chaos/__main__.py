@@ -1,0 +1,86 @@
+"""`python -m lanes.chaos [--long] [--seed N] [--seconds S]`: run the lane and its control, print the tables; 0 when nothing was lost."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import random
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+from lanes.chaos import scaled
+
+scaled.shorten()  # before the engine is imported
+
+from lanes.chaos import control  # noqa: E402
+from lanes.chaos.faults import FAULTS  # noqa: E402
+from lanes.chaos.lane import ON_POSTGRES, Lane, lacking  # noqa: E402
+from lanes.chaos.table import Table  # noqa: E402
+
+INJECTIONS = 200
+
+
+def main() -> int:
+    """Run the short lane, or the long one until its seconds are over or somebody interrupts it."""
+    arguments = _arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    logging.disable(logging.WARNING)
+    dice, table, began = random.Random(arguments.seed), Table(FAULTS), time.monotonic()
+    table.not_run = lacking()
+    sentences: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="qg-chaos-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        try:
+            databases = [False] if ON_POSTGRES[0] in table.not_run else [False, True]
+            while True:
+                for number, on_postgres in enumerate(databases):
+                    goal = table.injected.total() + INJECTIONS if arguments.long else INJECTIONS * (number + 1) // len(databases)
+                    _one(folder, table, dice, on_postgres=on_postgres, goal=goal, sentences=sentences, end=arguments.seconds + began)
+                if not arguments.long or time.monotonic() - began > arguments.seconds:
+                    break
+        except KeyboardInterrupt:
+            print("interrupted; what was seen so far:")
+        seconds = time.monotonic() - began
+        print(f"\nQuadgate: seed {arguments.seed}, {seconds:.0f} s, 2 kinds of database\n" if len(databases) == 2 else "\nQuadgate on SQLite\n")
+        print("\n".join(table.lines()), *sentences, sep="\n")
+        if not arguments.no_control:
+            print("\nThe control, a long-running Celery task with late acknowledgement, must show losses or doubles:\n", flush=True)
+            (folder / "control").mkdir()
+            other = control.run(folder / "control", dice)
+            print("\n".join(other.lines()))
+            if other.clean:
+                print("The control lost and doubled nothing: this lane cannot see what it is for.")
+                return 1
+    enough = arguments.long or table.injected.total() >= INJECTIONS
+    missing = [fault for fault, count in table.injected.items() if not count and fault not in table.not_run]
+    if not enough or (missing and not arguments.long):
+        print(f"Not enough was injected: {table.injected.total()} of {INJECTIONS}; never: {', '.join(missing) or '-'}")
+    if os.environ.get("CI") == "true" and table.not_run.keys() & set(ON_POSTGRES):
+        return 1
+    return 0 if table.clean and enough and (arguments.long or not missing) else 1
+
+
+def _one(folder: Path, table: Table, dice: random.Random, *, on_postgres: bool, goal: int, sentences: list[str], end: float) -> None:
+    lane = Lane(folder, table, dice, on_postgres=on_postgres)
+    lane.sentences = sentences
+    print(f"== {'PostgreSQL' if on_postgres else 'SQLite'}", flush=True)
+    with lane.service():
+        lane.undisturbed()
+        while table.injected.total() < goal and time.monotonic() < end:
+            lane.wave()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m lanes.chaos", description=__doc__)
+    parser.add_argument("--long", action="store_true", help="go on until interrupted, or until --seconds are over")
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("SEED", "20261129")))
+    parser.add_argument("--seconds", type=float, default=float(os.environ.get("SECONDS_MAX", "inf")))
+    parser.add_argument("--no-control", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

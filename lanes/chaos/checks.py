@@ -1,0 +1,173 @@
+"""What the world outside saw of an attempt: the target's diary and files, the store, the rows, the processes. Nothing of the engine is asked."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.attempts.models import Attempt, Sample, Step, StepEvent, Transition, VerdictRevision
+from app.audit import chain
+from app.engine import marker
+from app.engine.models import HostLock
+from app.evidence.models import EvidenceFile
+from app.kit.db import read_session
+from app.settings import settings
+from gates.transitions import Event, RunStatus, apply
+from lanes.chaos.fleet import Soak
+from tests.processes import mentions
+
+LOST, DOUBLED, WRONG = "lost", "doubled", "wrong verdict"
+CANCEL_S = 30.0
+GOOD_BYE_S = 5.0
+NO_PASS = ("fail", "inconclusive", "invalid")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that should not be: which kind, and the sentence."""
+
+    kind: str
+    text: str
+
+
+def of_attempt(soak: Soak, reference: str) -> list[Finding]:
+    """Return all that is wrong with an attempt that should have ended. `reference`: the substance of the undisturbed verdict."""
+    with read_session() as s:
+        attempt = s.get_one(Attempt, soak.id)
+        if soak.ended_s is None:
+            why = f"{attempt.status} at step {soak.seen}, generation {attempt.generation}, due {attempt.next_due_at}"
+            return [Finding(LOST, f"it did not come to an end: {why}")]
+        found = [*_status(attempt, soak), *_starts(attempt, soak), *_verdict(s, attempt, soak, reference), *_path(s, attempt)]
+        found += _events(s, soak)
+        if attempt.status == RunStatus.FINISHED:
+            found += [*_journals(s, soak), *_evidence(s, soak)]
+        return found + _left(s, soak)
+
+
+def of_all() -> list[Finding]:
+    """Return what is wrong with the audit chain."""
+    with read_session() as s:
+        return [Finding(LOST, f"audit chain: {problem.en}") for problem in chain.verify(s).problems]
+
+
+def _status(attempt: Attempt, soak: Soak) -> list[Finding]:
+    if attempt.status == RunStatus.FINISHED or (attempt.status == RunStatus.CANCELED and "cancel" in soak.facts):
+        late = (soak.ended_s or 0) - soak.canceled_at if soak.canceled_at else 0.0
+        return [Finding(LOST, f"the cancel took {late:.0f} s")] if late > CANCEL_S * patience() else []
+    return [Finding(LOST, f"it ended as {attempt.status}: {(attempt.problem or {}).get('en')}")]
+
+
+def patience() -> float:
+    """Return by how much this machine is slower than one that is ours alone (QUADGATE_CHAOS_SLOWER)."""
+    return float(os.environ.get("QUADGATE_CHAOS_SLOWER", "1"))
+
+
+def _starts(attempt: Attempt, soak: Soak) -> list[Finding]:
+    """Return whether the work of the job began once. Preparing may be repeated, so it is not counted."""
+    diary = soak.root / "diary"
+    began = diary.read_text().split("\n").count(f"began {soak.job}") if diary.exists() else 0
+    if began > 1:
+        return [Finding(DOUBLED, f"the job began {began} times on its target")]
+    return [Finding(LOST, "it finished and its job never began")] if began == 0 and attempt.status == RunStatus.FINISHED else []
+
+
+def _verdict(s: Session, attempt: Attempt, soak: Soak, reference: str) -> list[Finding]:
+    rows = list(s.scalars(select(VerdictRevision).where(VerdictRevision.attempt_id == soak.id)))
+    if len(rows) > 1:
+        return [Finding(DOUBLED, f"{len(rows)} verdicts")]
+    if attempt.status == RunStatus.CANCELED:
+        return [Finding(WRONG, f"canceled, and judged {rows[0].verdict}")] if rows else []
+    if not rows:
+        return [Finding(LOST, "it has no verdict")]
+    if attempt.verdict != rows[0].verdict:
+        return [Finding(WRONG, f"the attempt says {attempt.verdict}, its judgement {rows[0].verdict}")]
+    if soak.facts & {"probe", "reboot"}:
+        return [] if rows[0].verdict in NO_PASS else [Finding(WRONG, f"{rows[0].verdict} although its job was killed")]
+    if reference and rows[0].substance != reference:
+        return [Finding(WRONG, f"{rows[0].verdict}, and not in every check as undisturbed")]
+    return []
+
+
+def _path(s: Session, attempt: Attempt) -> list[Finding]:
+    """Walk the transitions again: each must be legal, and begin where the one before ended."""
+    status = RunStatus.QUEUED
+    for row in s.scalars(select(Transition).where(Transition.attempt_id == attempt.id).order_by(Transition.generation)):
+        if row.from_status != status or apply(status, Event(row.event)) != row.to_status:
+            return [Finding(DOUBLED, f"transition {row.event} from {row.from_status} to {row.to_status} follows {status}")]
+        status = RunStatus(row.to_status)
+    return [] if status == attempt.status else [Finding(LOST, f"the transitions end in {status}, the attempt is {attempt.status}")]
+
+
+def _events(s: Session, soak: Soak) -> list[Finding]:
+    """Compare what the playbooks emitted with what is stored: of a run that ended all, of one that was killed all that it could write."""
+    found = []
+    steps = {step.id: step.key for step in s.scalars(select(Step).where(Step.attempt_id == soak.id))}
+    stored: dict[str, list[str]] = {}
+    for row in s.execute(select(StepEvent.step_id, StepEvent.run, StepEvent.uuid).where(StepEvent.attempt_id == soak.id)):
+        stored.setdefault(f"{steps[row.step_id]}-{row.run}", []).append(row.uuid)
+    for folder in sorted((settings().runs_dir / soak.id).glob("*-*")):
+        written = [json.loads(line)["uuid"] for line in _lines(folder / "events.jsonl")]
+        emitted = _lines(folder / "emitted") if not soak.real else written
+        here = stored.pop(folder.name, [])
+        if len(here) != len(set(here)):
+            found.append(Finding(DOUBLED, f"{folder.name}: an event is stored twice"))
+        ended = (folder / "result.json").exists()
+        if set(here) != set(written) or (ended and set(here) != set(emitted)):
+            numbers = f"{len(emitted)} emitted, {len(written)} written, {len(here)} stored, {'ended' if ended else 'killed'}"
+            found.append(Finding(LOST, f"events of {folder.name}: {numbers}"))
+    return found + [Finding(DOUBLED, f"events of a run that is not there: {name}") for name in stored]
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the whole lines of a file."""
+    data = path.read_bytes() if path.exists() else b""
+    return [line.decode() for line in data[: data.rfind(b"\n") + 1].splitlines()]
+
+
+def _journals(s: Session, soak: Soak) -> list[Finding]:
+    """Hold the target's journals against their numbers, and the stored samples against the journals."""
+    found = []
+    for stream in ("records", "telemetry"):
+        numbers = [json.loads(line)["seq"] for line in _lines(soak.root / "jobs" / soak.job / f"{stream}.jsonl")]
+        if numbers != list(range(len(numbers))):
+            found.append(Finding(LOST, f"{stream}.jsonl on the target has a gap or a repeat"))
+        kept = list(s.scalars(select(Sample.seq).where(Sample.attempt_id == soak.id, Sample.stream == stream).order_by(Sample.seq)))
+        if kept != numbers:
+            found.append(Finding(LOST if len(kept) < len(numbers) else DOUBLED, f"{stream}: {len(numbers)} lines, {len(kept)} samples"))
+    return found
+
+
+def _evidence(s: Session, soak: Soak) -> list[Finding]:
+    """Hold the registered evidence against what lies on the target, byte by byte."""
+    known = {row.path.rpartition("/")[2]: row.sha256 for row in s.scalars(select(EvidenceFile).where(EvidenceFile.attempt_id == soak.id))}
+    found = []
+    for name in ("records.jsonl", "telemetry.jsonl", "phases.jsonl"):
+        path = soak.root / "jobs" / soak.job / name
+        whole = "".join(f"{line}\n" for line in _lines(path)).encode()
+        if known.get(name) != hashlib.sha256(whole).hexdigest():
+            found.append(Finding(LOST, f"the evidence {name} is not what the target has"))
+    return found
+
+
+def _left(s: Session, soak: Soak) -> list[Finding]:
+    """Look for processes and locks of an attempt that has ended; its last playbook host may need a moment to say good-bye."""
+    deadline = time.monotonic() + GOOD_BYE_S * patience()
+    while (pids := {*marker.carriers(soak.id), *mentions(soak.root)}) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    found = [Finding(LOST, f"process {pid} is left") for pid in pids]
+    found += [Finding(LOST, f"the lock of {row.target} is left") for row in s.scalars(select(HostLock).where(HostLock.attempt_id == soak.id))]
+    for lock in soak.root.glob("jobs/*/lock"):
+        with lock.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                found.append(Finding(LOST, f"the job's lock {lock.parent.name} is held"))
+    return found

@@ -1,0 +1,248 @@
+"""The injector: one function a fault. Each returns whether it struck, and against whom where that matters."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import redis
+
+from app.engine import hints
+from app.settings import ROOT, settings
+from app.up import leftovers
+from app.up.broker import socket_path
+from lanes.chaos.fleet import Fleet, Soak
+
+BALLAST = 64 * 1024 * 1024
+
+
+@dataclass
+class Strike:
+    """Where a fault may strike: the fleet, one of its open attempts that stands at a boundary, and the dice."""
+
+    fleet: Fleet
+    soak: Soak | None
+    dice: random.Random
+
+    def broker(self) -> redis.Redis:
+        """Return a client of the broker."""
+        return redis.Redis(unix_socket_path=str(socket_path(self.fleet.folder)), socket_timeout=3)
+
+
+def _kill_part(strike: Strike, name: str) -> bool:
+    pid = strike.fleet.supervisor.pids().get(name)
+    if pid is None:
+        return False
+    os.kill(pid, signal.SIGKILL)
+    return True
+
+
+def kill_worker(strike: Strike) -> bool:
+    """SIGKILL of the worker with its children."""
+    return bool(strike.fleet.supervisor.kill_worker())
+
+
+def kill_beat(strike: Strike) -> bool:
+    """SIGKILL of the scheduler."""
+    return _kill_part(strike, "beat")
+
+
+def kill_web(strike: Strike) -> bool:
+    """SIGKILL of the web server."""
+    return _kill_part(strike, "web")
+
+
+def kill_host(strike: Strike) -> bool:
+    """SIGKILL of one playbook host; what it started lives on."""
+    hosts = strike.fleet.supervisor.host_pids()
+    if not hosts:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(strike.dice.choice(hosts), signal.SIGKILL)
+    return True
+
+
+def _job_pid(soak: Soak) -> int | None:
+    """Return the process of a job that has begun and not ended."""
+    folder = soak.root / "jobs" / soak.job
+    if (folder / "exit.json").exists() or not (folder / "started").exists() or "soak" not in soak.seen[0]:
+        return None
+    found = [pid for pid in _processes_in(soak.root) if b"--lock-fd" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return found[0] if found else None
+
+
+def _processes_in(root: Path) -> list[int]:
+    from tests.processes import mentions
+
+    return mentions(root)
+
+
+def kill_probe(strike: Strike) -> bool:
+    """SIGKILL of the job on the target. A fact for the verdict: it cannot pass any more."""
+    pid = _job_pid(strike.soak) if strike.soak and not strike.soak.facts else None
+    if strike.soak is None or pid is None:
+        return False
+    strike.soak.facts.add("probe")
+    os.kill(pid, signal.SIGKILL)
+    return True
+
+
+def reboot_target(strike: Strike) -> bool:
+    """Kill the job and let the target be in another boot. A fact for the verdict."""
+    pid = _job_pid(strike.soak) if strike.soak and not strike.soak.facts else None
+    if strike.soak is None or pid is None:
+        return False
+    strike.soak.facts.add("reboot")
+    (strike.soak.root / "boot_id").write_text(str(uuid.UUID(int=strike.dice.getrandbits(128))))
+    os.kill(pid, signal.SIGKILL)
+    return True
+
+
+def cancel(strike: Strike) -> bool:
+    """A person's cancel, at whatever boundary the attempt is."""
+    return strike.soak is not None and not strike.soak.facts and strike.fleet.cancel(strike.soak)
+
+
+def flush(strike: Strike) -> bool:
+    """FLUSHALL."""
+    with suppress(redis.RedisError):
+        return bool(strike.broker().flushall())
+    return False
+
+
+def restart_broker(strike: Strike) -> bool:
+    """SIGKILL of the broker, which is started again from its append-only file."""
+    return _kill_part(strike, "broker")
+
+
+def reset_connections(strike: Strike) -> bool:
+    """Cut every connection of the broker, several times in quick succession."""
+    struck = False
+    for _ in range(4):
+        with suppress(redis.RedisError):
+            strike.broker().execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            struck = True
+        time.sleep(strike.dice.uniform(0.1, 0.4))
+    return struck
+
+
+def restart_database(strike: Strike) -> bool:
+    """Stop PostgreSQL as a crash would, and start it."""
+    if strike.fleet.postgres is None:
+        return False
+    strike.fleet.postgres.stop_and_start()
+    return True
+
+
+def cut_commit(strike: Strike) -> bool:
+    """Cut a connection after COMMIT was sent and done, so that its outcome is unknown to who sent it."""
+    if strike.fleet.postgres is None:
+        return False
+    proxy = strike.fleet.postgres.proxy
+    before, proxy.armed = proxy.cuts, 1
+    deadline = time.monotonic() + 5
+    while proxy.cuts == before and time.monotonic() < deadline:
+        time.sleep(0.02)
+    proxy.armed = 0
+    return proxy.cuts > before
+
+
+def two_beats(strike: Strike) -> bool:
+    """Run a second scheduler for some seconds."""
+    from app.up import supervisor
+
+    environment = {**os.environ, leftovers.SUPERVISED: str(strike.fleet.folder), "QUADGATE_BROKER_URL": settings().broker_url}
+    argv = supervisor.beat_argv(strike.fleet.folder / "second")
+    (strike.fleet.folder / "second").mkdir(exist_ok=True)
+    with (strike.fleet.folder / "second" / "log").open("ab") as log:
+        beat = subprocess.Popen(argv, env=environment, cwd=ROOT, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+    _later(4.0, lambda: (beat.kill(), beat.wait()))
+    return True
+
+
+def deliver_twice(strike: Strike) -> bool:
+    """Deliver every message of some seconds twice and older ones after it, and hints of generations that are gone or still to come."""
+    flag = strike.fleet.flags / "twice"
+    flag.touch()
+    _later(3.0, lambda: flag.unlink(missing_ok=True))
+    for soak in strike.fleet.open():
+        for generation in strike.dice.sample(range(12), 3):
+            hints.publish_advance(soak.id, generation, settings().node)
+            hints.publish_advance(soak.id, None, settings().node)
+    return True
+
+
+def fill_disk(strike: Strike) -> bool:
+    """Fill the file system of the evidence store for some seconds."""
+    store = settings().evidence_dir
+    if not store.is_mount():
+        return False
+    ballast = store / "ballast"
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        for size in (1 << 20, 1 << 12):
+            with suppress(OSError):
+                while file.write(b"\0" * size) == size:
+                    pass
+    _later(3.0, lambda: ballast.unlink(missing_ok=True))
+    return True
+
+
+def step_clock(strike: Strike) -> bool:
+    """Set the controller's clock forward or back for some seconds, as a correction would."""
+    flag = strike.fleet.flags / "clock"
+    flag.write_text(str(strike.dice.choice((-20, -7, 7, 20))))
+    _later(1.5, lambda: flag.unlink(missing_ok=True))
+    return True
+
+
+def _cut(playbook: str) -> Callable[[Strike], bool]:
+    def cut(strike: Strike) -> bool:
+        if strike.soak is None or strike.soak.real or strike.soak.facts:
+            return False
+        flag = strike.soak.root / f"cut-{playbook}"
+        if flag.exists():
+            return False
+        flag.write_text(strike.dice.choice(("before", "after")))
+        return True
+
+    cut.__doc__ = f"Lose the connection in {playbook}, before anything was done or after it."
+    return cut
+
+
+def _later(seconds: float, what: Callable[[], object]) -> None:
+    timer = threading.Timer(seconds, what)
+    timer.daemon = True
+    timer.start()
+
+
+FAULTS: dict[str, Callable[[Strike], bool]] = {
+    "SIGKILL worker": kill_worker,
+    "SIGKILL beat": kill_beat,
+    "SIGKILL web": kill_web,
+    "SIGKILL playbook host": kill_host,
+    "SIGKILL probe": kill_probe,
+    "Redis FLUSHALL": flush,
+    "Redis SIGKILL and restart": restart_broker,
+    "Redis connections reset": reset_connections,
+    "PostgreSQL stop and start": restart_database,
+    "PostgreSQL cut after COMMIT": cut_commit,
+    "two beats": two_beats,
+    "messages twice, out of order": deliver_twice,
+    "evidence disk full": fill_disk,
+    "controller clock step": step_clock,
+    "SSH cut in start": _cut("job_start.yml"),
+    "SSH cut in poll": _cut("job_poll.yml"),
+    "SSH cut in collect": _cut("job_collect.yml"),
+    "target reboot": reboot_target,
+    "cancel": cancel,
+}
+ONCE_AN_ATTEMPT = ("SIGKILL probe", "target reboot", "cancel")  # they decide what the attempt ends in

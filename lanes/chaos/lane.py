@@ -1,0 +1,155 @@
+"""The lane: waves of attempts, and a fault at every boundary that the dice choose and at random in between."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from sqlalchemy import select
+
+from app.attempts.models import VerdictRevision
+from app.kit.db import read_session
+from app.settings import settings
+from lanes.chaos import checks
+from lanes.chaos.faults import FAULTS, ONCE_AN_ATTEMPT, Strike
+from lanes.chaos.fleet import Fleet, Soak
+from lanes.chaos.postgres import Postgres
+from lanes.chaos.table import Table
+from tests.needs import NEEDS, postgres_programs
+from tests.processes import mentions
+
+WAVE = 8
+FATES = 3  # attempts of a wave whose end a fault decides: canceled, killed, rebooted
+WAVE_S = 180.0  # in which a wave must have ended, times checks.patience()
+AT_BOUNDARY = 0.3
+PAUSE_S = (0.8, 2.4)
+ON_POSTGRES = ("PostgreSQL stop and start", "PostgreSQL cut after COMMIT")
+
+
+class Lane:
+    """One service on one database, wave after wave."""
+
+    def __init__(self, folder: Path, table: Table, dice: random.Random, *, on_postgres: bool) -> None:
+        self.folder, self.table, self.dice, self.on_postgres = folder, table, dice, on_postgres
+        self.reference = ""
+        self.struck: list[tuple[float, str]] = []
+        self.faults = [f for f in FAULTS if f not in table.not_run and (on_postgres or f not in ON_POSTGRES)]
+        self.bag: list[str] = []
+        self.sentences: list[str] = []
+
+    @contextmanager
+    def service(self) -> Iterator[Lane]:
+        """Start the service, and at the end stop it and look for what is left of it."""
+        with ExitStack() as stack:
+            postgres = Postgres(self.folder) if self.on_postgres else None
+            if postgres:
+                stack.callback(postgres.close)
+            self.fleet = Fleet(self.folder, postgres)
+            stack.callback(self.fleet.remove)
+            stack.enter_context(small_disk(settings().evidence_dir))
+            try:
+                self.fleet.start()
+                yield self
+            finally:
+                self.fleet.stop()
+                for pid in mentions(self.fleet.folder):
+                    self.tell([], checks.Finding(checks.LOST, f"process {pid} is left of the service"), "")
+
+    def undisturbed(self) -> None:
+        """Take two attempts through without a fault, one of them by real Ansible: their verdict is the reference."""
+        soaks = self.fleet.launch(2, real=1)
+        self._until_ended(soaks, faults=False)
+        with read_session() as s:
+            kept = {row.substance: row.verdict for row in s.scalars(select(VerdictRevision))}
+        if len(kept) != 1 or set(kept.values()) != {"pass"}:
+            raise SystemExit(f"without a fault the lane does not reach one pass but {kept}: {[soak.seen for soak in soaks]}")
+        self.reference = next(iter(kept))
+        self._check(soaks)
+
+    def wave(self) -> None:
+        """Let a wave of attempts run under faults, and check every one of them."""
+        soaks = self.fleet.launch(WAVE, real=1)
+        self.fated = set(self.dice.sample([soak.id for soak in soaks], FATES))
+        self._until_ended(soaks, faults=True)
+        self._check(soaks)
+
+    def _until_ended(self, soaks: list[Soak], *, faults: bool) -> None:
+        deadline, strike_at = time.monotonic() + WAVE_S * checks.patience(), time.monotonic() + 1.0
+        while self.fleet.open() and time.monotonic() < deadline:
+            moved = self.fleet.look()
+            if faults:
+                for soak, where in moved:
+                    if self.dice.random() < AT_BOUNDARY / checks.patience():
+                        self._strike(soak, where)
+                if time.monotonic() > strike_at and self.fleet.open():
+                    self._strike(self.dice.choice(self.fleet.open()), "at random")
+                    strike_at = time.monotonic() + self.dice.uniform(*PAUSE_S) * checks.patience()
+            time.sleep(0.1)
+
+    def _strike(self, soak: Soak, where: str) -> None:
+        """Let the next fault of the bag that can strike now do so; the bag holds each fault once before it is filled again."""
+        if not self._draw(soak, where):
+            self.bag += self.dice.sample(self.faults, len(self.faults))
+            self._draw(soak, where)
+
+    def _draw(self, soak: Soak, where: str) -> bool:
+        for fault in self.bag:
+            if fault in ONCE_AN_ATTEMPT and soak.id not in self.fated:
+                continue
+            began = time.monotonic()
+            if FAULTS[fault](Strike(self.fleet, soak, self.dice)):
+                self.bag.remove(fault)
+                self.table.injected[fault] += 1
+                self.struck.append((began, fault))
+                self._say(f"{fault:<30} {where:<26} {soak.id[-6:]}")
+                return True
+        return False
+
+    def _check(self, soaks: list[Soak]) -> None:
+        for soak in soaks:
+            over = [fault for at, fault in self.struck if soak.born <= at <= (soak.ended_s or time.monotonic())]
+            for finding in checks.of_attempt(soak, self.reference):
+                self.tell(over, finding, soak.id)
+            soak.ended_s = soak.ended_s or time.monotonic()  # what was lost is told once
+        for finding in checks.of_all():
+            self.tell([fault for _, fault in self.struck[-30:]], finding, "")
+        took = [(soak.ended_s or 0.0) - soak.born for soak in soaks]
+        retried = sorted(code for soak in soaks for code in soak.problems)
+        self._say(f"-- {len(soaks)} attempts ended after {min(took):.0f} to {max(took):.0f} s; retried by a person: {', '.join(retried) or 'none'}")
+
+    def tell(self, faults: list[str], finding: checks.Finding, whose: str) -> None:
+        """Count a finding and say it."""
+        self.table.blame(faults, finding.kind)
+        self.sentences.append(f"{finding.kind.upper()}: attempt {whose}: {finding.text}; struck meanwhile: {', '.join(dict.fromkeys(faults))}")
+        self._say(self.sentences[-1])
+
+    def _say(self, text: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+@contextmanager
+def small_disk(path: Path) -> Iterator[None]:
+    """Let the evidence lie on a small file system of its own, where that may be mounted."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mounted = bool(NEEDS["mounts"].there())
+    if mounted:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m,mode=0700", "tmpfs", path], check=True)
+    try:
+        yield
+    finally:
+        if mounted:
+            subprocess.run(["umount", "--lazy", path], check=True)
+
+
+def lacking() -> dict[str, str]:
+    """Return the faults that cannot be injected on this machine, each with the reason."""
+    out = {}
+    if postgres_programs() is None:
+        out = dict.fromkeys(ON_POSTGRES, NEEDS["postgres"].lacking)
+    if not NEEDS["mounts"].there():
+        out["evidence disk full"] = NEEDS["mounts"].lacking
+    return out

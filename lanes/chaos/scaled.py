@@ -1,0 +1,67 @@
+"""What is different from production in the processes of the lane: intervals are short, the controller's clock can be stepped, and messages
+can be delivered twice and out of order. The faults are switched by files in STATE/chaos/, so whoever injects is another process.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import deque
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+SHORT = {
+    "WATCH_S": 0.5,
+    "BUSY_S": 1.0,
+    "PUSH_BACK_S": 2.0,
+    "HINT_AGAIN_S": 3.0,
+    "LOST_CONTACT_FIRST_S": 0.7,
+    "LOST_CONTACT_MAX_S": 3.0,
+    "SOAK_POLL_MIN_S": 1.5,
+    "SOAK_POLL_MAX_S": 2.0,
+    "RUN_AGAIN_MIN_S": 1.0,
+}
+FOLDER = Path(os.environ.get("QUADGATE_STATE_DIR", os.environ.get("QUADGATE_SUPERVISED", "."))) / "chaos"
+
+
+def shorten() -> None:
+    """Set the engine's intervals; before anything else of it is imported."""
+    from app.engine import policy
+
+    for name, value in SHORT.items():
+        setattr(policy, name, value)
+
+
+def bend_clock() -> None:
+    """Add the offset of the file `clock` (seconds) to every clock of the controller: its own, and that of a database beside it."""
+    from app.kit import clock, db
+
+    now, database_now = clock.now, db.database_now
+    clock.now = lambda: now() + offset()
+    db.database_now = lambda session: database_now(session) + (offset() if session.get_bind().dialect.name == "sqlite" else timedelta())
+
+
+def offset() -> timedelta:
+    """Return by how much the controller's clock is wrong at present."""
+    try:
+        return timedelta(seconds=float((FOLDER / "clock").read_text()))
+    except (OSError, ValueError):
+        return timedelta()
+
+
+def repeat_messages() -> None:
+    """While the file `twice` exists, deliver every message twice and an older one after it, whichever process sends it."""
+    from app.engine import hints
+
+    send, older = hints.send, deque[tuple[Any, ...]](maxlen=20)
+
+    def sending(broker_url: str, task: str, args: list[Any], *, queue: str, expires_s: float | None = None) -> None:
+        send(broker_url, task, args, queue=queue, expires_s=expires_s)
+        older.append((task, args, queue))
+        if (FOLDER / "twice").exists():
+            stale = random.choice(older)
+            for again in ((task, args, queue), stale):
+                send(broker_url, again[0], again[1], queue=again[2], expires_s=expires_s)
+
+    hints.send = sending

@@ -1,0 +1,47 @@
+"""The table: fault, times injected, lost, doubled, wrong verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from lanes.chaos.checks import DOUBLED, LOST, WRONG
+
+HEAD = ("fault", "injected", "lost", "doubled", "wrong verdicts")
+COLUMNS = ((LOST, 2), (DOUBLED, 3), (WRONG, 4))
+
+
+class Table:
+    """Counts by fault. What goes wrong with an attempt is counted under every fault that struck while it lived."""
+
+    def __init__(self, faults: Iterable[str]) -> None:
+        self.injected: Counter[str] = Counter(dict.fromkeys(faults, 0))
+        self.found: Counter[tuple[str, str]] = Counter()
+        self.not_run: dict[str, str] = {}
+        self.total: Counter[str] = Counter()
+
+    def blame(self, faults: Iterable[str], kind: str) -> None:
+        """Count one finding."""
+        self.total[kind] += 1
+        for fault in set(faults) or {"none"}:
+            self.found[fault, kind] += 1
+
+    @property
+    def clean(self) -> bool:
+        """Tell whether nothing was lost, doubled or judged wrongly."""
+        return not self.total
+
+    def lines(self) -> list[str]:
+        """Return the table as it is printed."""
+        rows = [HEAD]
+        for fault, count in self.injected.items():
+            if fault in self.not_run and not count:
+                rows.append((fault, "NOT RUN", "-", "-", "-"))
+            else:
+                rows.append((fault, str(count), *(str(self.found[fault, kind]) for kind, _ in COLUMNS)))
+        if any(fault == "none" for fault, _ in self.found):
+            rows.append(("none", "", *(str(self.found["none", kind]) for kind, _ in COLUMNS)))
+        rows.append(("all", str(self.injected.total()), *(str(self.total[kind]) for kind, _ in COLUMNS)))
+        widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD))]
+        lines = ["  ".join(cell.ljust(w) if n == 0 else cell.rjust(w) for n, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
+        return [*lines, *(f"NOT RUN: {fault}: {why}" for fault, why in self.not_run.items() if not self.injected[fault])]

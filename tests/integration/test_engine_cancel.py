@@ -1,0 +1,57 @@
+"""A cancel keeps what was said until then, ends what can be reached, and lists host by host what it could not end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from app.attempts.models import StepEvent
+from app.engine import events, marker, runs
+from app.engine.shutdown import cancel_running
+from app.engine.steps import cancel
+from app.kit.db import read_session
+from app.settings import settings
+from tests.engine_kit import LOCAL, PLAYBOOKS, attempt_of, drive, ended, job_step, make_attempt, playbook_step, steps_of, wait_for
+
+
+@pytest.fixture(autouse=True)
+def _site(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings(), "playbook_dir", PLAYBOOKS)
+
+
+def test_what_a_canceled_playbook_said_before_its_end_is_stored_too() -> None:
+    attempt_id = make_attempt(playbook_step(playbook="slow.yml", params={"seconds": 60}))
+    drive(attempt_id, until=lambda a: steps_of(a.id)[0].status == "starting")
+    said = runs.folder_of(attempt_id, "survey", "run-1") / "events.jsonl"
+    wait_for(lambda: any(event["data"].get("task") == "work" for event in events.read_new(said, 0)[0]))
+    cancel_running("over")  # before the engine has looked again
+    assert drive(attempt_id, until=ended).status == "canceled"
+    with read_session() as s:
+        stored = set(s.scalars(select(StepEvent.uuid).where(StepEvent.attempt_id == attempt_id, StepEvent.run == "run-1")))
+    written = {event["uuid"] for event in events.read_new(said, 0)[0]}
+    assert stored == written != set()
+    wait_for(lambda: marker.carriers(attempt_id) == [])
+
+
+def test_what_goes_on_is_listed_host_by_host_with_what_the_host_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempt_id = make_attempt(job_step(params={"kind": "run", "seconds": 60, "lines": 60}), hosts=LOCAL)
+    drive(attempt_id, until=lambda a: steps_of(a.id)[0].status != "pending")
+    real = cancel.drive.follow
+
+    def told(ctx, order):  # as the stop of the product's own playbook answers
+        found = real(ctx, order)
+        if isinstance(found, cancel.drive.Ended):
+            found.result["replies"] = {"gpu01": {"state": "running", "could_not_stop": ["The job x-soak goes on: it did not end"]}}
+        return found
+
+    monkeypatch.setattr(cancel.drive, "follow", told)
+    cancel_running("over")
+    attempt = drive(attempt_id, until=ended)
+    assert attempt.status == "canceled"
+    assert attempt.problem is not None
+    for language in ("en", "zh-CN"):
+        assert "gpu01" in attempt.problem[language]
+        assert "The job x-soak goes on" in attempt.problem[language]
+    assert attempt_of(attempt_id).lease_owner is None
