@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, and_, case, or_, select, update
 from sqlalchemy.orm import Session
@@ -22,6 +22,7 @@ from app.settings import settings
 from gates.transitions import IllegalTransition, RunStatus, apply
 
 MOVING = (RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.LOST_CONTACT)
+LEASES_TOO_MANY = 2
 
 
 def movable() -> ColumnElement[bool]:
@@ -29,6 +30,12 @@ def movable() -> ColumnElement[bool]:
     return or_(
         Attempt.status.in_([str(status) for status in MOVING]), and_(Attempt.status == str(RunStatus.ERROR), Attempt.cancel_requested_at.is_not(None))
     )
+
+
+def unheld(now: datetime) -> ColumnElement[bool]:
+    """Return the condition that nobody has a lease. One that would last much longer than we ever give is from a clock that was set back since."""
+    most = now + timedelta(seconds=LEASES_TOO_MANY * settings().lease_seconds)
+    return or_(Attempt.lease_until.is_(None), Attempt.lease_until < now, Attempt.lease_until > most)
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ def claim(attempt_id: str, generation: int | None, *, owner: str, node: str) -> 
         guard = [
             Attempt.id == attempt_id,
             movable(),
-            or_(Attempt.lease_until.is_(None), Attempt.lease_until < now),
+            unheld(now),
             mine,
         ]
         if generation is not None:

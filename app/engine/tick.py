@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.attempts.models import Attempt
 from app.engine import hints
-from app.engine.claim import movable
+from app.engine.claim import movable, unheld
 from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY, stale
 from app.engine.policy import CANARY_S, HINT_AGAIN_S
@@ -42,8 +42,12 @@ def _due(now: datetime) -> list[ColumnElement[bool]]:
     return [
         movable(),
         Attempt.next_due_at <= now,
-        or_(Attempt.lease_until.is_(None), Attempt.lease_until < now),
-        or_(Attempt.last_enqueued_at.is_(None), Attempt.last_enqueued_at < now - timedelta(seconds=HINT_AGAIN_S)),
+        unheld(now),
+        or_(
+            Attempt.last_enqueued_at.is_(None),
+            Attempt.last_enqueued_at < now - timedelta(seconds=HINT_AGAIN_S),
+            Attempt.last_enqueued_at > now + timedelta(seconds=HINT_AGAIN_S),  # the clock was set back since
+        ),
     ]
 
 

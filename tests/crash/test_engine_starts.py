@@ -157,3 +157,22 @@ def test_another_node_takes_over_only_from_a_silent_one_and_with_a_higher_fence(
     attempt = attempt_of(attempt_id)
     with read_session() as s:
         assert (attempt.node, attempt.fence, s.get_one(HostLock, "E/gpu01").fence) == (settings().node, 2, 2)
+
+
+def test_a_lease_and_a_hint_from_before_the_clock_was_set_back_hold_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from datetime import timedelta
+
+    from app.kit.db import database_now
+
+    sent: list[str] = []
+    monkeypatch.setattr(hints, "publish_advance", lambda attempt_id, _generation, _node: sent.append(attempt_id))
+    monkeypatch.setattr(hints, "publish", lambda *_args, **_kw: True)
+    attempt_id = make_attempt(playbook_step())
+    with write_session() as s:
+        attempt = s.merge(attempt_of(attempt_id))
+        later = database_now(s) + timedelta(hours=1)
+        attempt.lease_owner, attempt.lease_until, attempt.last_enqueued_at = "somebody", later, later
+    tick.tick()
+    assert sent == [attempt_id]
+    assert advance(attempt_id, 0)
+    assert attempt_of(attempt_id).status == "running"
