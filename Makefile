@@ -4,7 +4,7 @@ PY := .venv/bin/python
 SETUP := .venv/.ready
 DEV := .venv/.ready-dev
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-faults-short test-config test-sweep test-vllm test-postgres test-compose lint format lock wheelhouse clean
+.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-faults-short test-config test-sweep test-vllm test-postgres test-compose chaos chaos-long lint format lock wheelhouse clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -54,6 +54,12 @@ test-postgres: $(DEV) ## every test that uses a database, on PostgreSQL instead 
 
 test-compose: $(DEV) ## docker-compose.yml brought up for real: an engagement through it, containers killed, upgraded (needs Docker)
 	@$(PY) -m pytest lanes/compose --timeout 3600 $(ARGS)
+
+chaos: $(DEV) ## at least 200 injected faults, nothing lost, doubled or judged wrongly, and a control that shows losses (about 10 minutes; SEED=N)
+	@$(PY) -m lanes.chaos $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+chaos-long: $(DEV) ## the same without end: until Ctrl-C, or for SECONDS=N
+	@$(PY) -m lanes.chaos --long --no-control $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
 
 lint: $(DEV) ## ruff, mypy strict, import contracts, ansible-lint, shellcheck where it is installed
 	@tools/lint.sh

@@ -76,8 +76,8 @@ def _one(folder: Path, table: Table, dice: random.Random, *, on_postgres: bool, 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lanes.chaos", description=__doc__)
     parser.add_argument("--long", action="store_true", help="go on until interrupted, or until --seconds are over")
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("SEED", "20261129")))
-    parser.add_argument("--seconds", type=float, default=float(os.environ.get("SECONDS_MAX", "inf")))
+    parser.add_argument("--seed", type=int, default=20261129)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--no-control", action="store_true")
     return parser.parse_args()
 
