@@ -275,8 +275,8 @@ class DeviationBody(Taken):
     kind: Literal["deviation", "waiver", "punch"]
     gate: GateName
     severity: Literal["major", "minor"] = "minor"
-    what: str = Field(min_length=3, max_length=500)
-    reason: str = Field(min_length=3, max_length=2000)
+    what: str = Field(min_length=2, max_length=500)
+    reason: str = Field(min_length=2, max_length=2000)
     owner_party: Literal["vendor", "customer"]
     owner: str = Field(min_length=1, max_length=120)
     due: str = Field(description="YYYY-MM-DD", max_length=10, examples=["2026-12-31"])
@@ -285,7 +285,7 @@ class DeviationBody(Taken):
 class CloseBody(Taken):
     """What was done about an entry."""
 
-    closing: str = Field(min_length=3, max_length=2000)
+    closing: str = Field(min_length=2, max_length=2000)
 
 
 class DeviationView(Given):

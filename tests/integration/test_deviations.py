@@ -166,3 +166,53 @@ def test_a_report_printed_again_holds_what_was_recorded_since_and_the_same_facts
     assert [r.language for r in first] == ["zh-CN", "en"]
     assert {r.revision for r in second} == {first[0].revision + 1}
     assert [r.id for r in second] == [r.id for r in third]
+
+
+def test_the_register_is_kept_at_its_page_and_what_is_wrong_stands_at_its_field(cast: Cast) -> None:
+    from tests.integration.web_client import Browser
+
+    with write_session() as s:
+        engagement = engage(s, cast).id
+    page, where = Browser("zhao.lei", "zh-CN"), f"/engagements/{engagement}/register"
+    told = {
+        "kind": "waiver",
+        "gate": "G1",
+        "severity": "major",
+        "what": "固件按现状接受",
+        "reason": "新版尚在认证",
+        "owner_party": "vendor",
+        "owner": "李伟",
+    }
+    wrong = page.send(where, **told, due="2020-01-01")
+    assert (wrong.status_code, "期限 2020-01-01 已过" in wrong.text, "固件按现状接受" in wrong.text) == (422, True, True)
+    assert page.send(where, **told, due=SOON).status_code == 303
+    shown = page.get(where).text
+    assert ("让步已登记" in shown, "W-1" in shown, "已提出，尚未同意" in shown) == (True, True, True)
+    inbox = Browser("wang.fang", "zh-CN").get("/sign-off").text
+    assert ("让步 W-1，G1" in inbox, "不计为通过" in inbox) == (True, True)
+    with read_session() as s:
+        entry = deviations(s, engagement_id=engagement, actor=cast.viewer)[0]["id"]
+    assert page.send(f"{where}/{entry}/close", closing=" ").status_code == 422
+    assert page.send(f"{where}/{entry}/close", closing="已升级固件").status_code == 303
+    assert "已升级固件" in page.get(f"/engagements/{engagement}").text
+    assert "登记条目" not in Browser("viewer", "zh-CN").get(where).text
+
+
+def test_the_register_is_kept_by_rest_and_a_repeated_request_records_once(cast: Cast) -> None:
+    from tests.integration.web_client import Robot
+
+    with write_session() as s:
+        engagement = engage(s, cast).id
+    robot, stranger = Robot(cast.li_wei.user_id), Robot(cast.viewer.user_id)
+    body = {"kind": "punch", "gate": "G1", "what": "备件未到", "reason": "物流", "owner_party": "vendor", "owner": "李伟", "due": SOON}
+    made = [robot.post(f"/engagements/{engagement}/deviations", json=body, Idempotency_Key="punch-number-1") for _ in range(2)]
+    assert [m.status_code for m in made] == [201, 201]
+    assert made[0].json()["id"] == made[1].json()["id"]
+    bad = robot.post(f"/engagements/{engagement}/deviations", json=body | {"due": "tomorrow", "reason": "   "})
+    assert (bad.status_code, {e["pointer"] for e in bad.json()["errors"]}) == (422, {"/due", "/reason"})
+    address = f"/deviations/{made[0].json()['id']}"
+    assert stranger.post(f"{address}/close", json={"closing": "已到货"}).status_code == 403
+    assert robot.post(f"{address}/close", json={"closing": "已到货"}).json()["state"] == "closed"
+    assert robot.post(f"{address}/close", json={"closing": "再次关闭"}).status_code == 409
+    assert [d["state"] for d in stranger.get(f"/engagements/{engagement}/deviations").json()["items"]] == ["closed"]
+    assert stranger.get(address).json()["closing"] == "已到货"
