@@ -22,6 +22,7 @@ from app.engine.runs import Look, PlaybookRun
 from app.kit.db import read_session
 from app.settings import settings
 
+UNBORN_MAX = 5  # a host that is killed before it can say that it began is started anew this often
 GRACE_S = 30  # the host ends its playbook at the time-out by itself; this much later we do
 
 
@@ -61,7 +62,7 @@ def begin(ctx: Ctx, order: Order, memo: dict[str, Any] | None = None, **step: An
     name = f"{order.phase}-{number}"
     runs.start(_run(ctx, order, name))
     tries[order.phase] = number
-    memo.update(runs=tries, run=name, phase=order.phase, events_at=0, since=ctx.now.isoformat())
+    memo.update(runs=tries, run=name, phase=order.phase, events_at=0, since=ctx.now.isoformat(), unborn=0)
     return Outcome(due_s=WATCH_S, step={"status": order.status, "result": memo, **step})
 
 
@@ -74,8 +75,7 @@ def follow(ctx: Ctx, order: Order) -> Outcome | Ended:
     writes = [events.storing(ctx.attempt.id, ctx.current.id, memo["run"], new)] if new else []
     memo["events_at"] = at
     if state.look is Look.NEVER:
-        runs.start(_run(ctx, order, memo["run"]))
-        return Outcome(due_s=WATCH_S)
+        return _unborn(ctx, order, memo)
     if state.look is Look.ALIVE:
         return _watch(ctx, order, memo, writes)
     if new and events.read_new(folder / "events.jsonl", at)[0]:  # more than one move can bring
@@ -83,6 +83,15 @@ def follow(ctx: Ctx, order: Order) -> Outcome | Ended:
     if state.look is Look.LOST:
         return _lost(ctx, order, folder, memo, writes)
     return _ended(ctx, folder, memo, writes, state.result)
+
+
+def _unborn(ctx: Ctx, order: Order, memo: dict[str, Any]) -> Outcome:
+    """Start the run whose host never came to begin: killed before it could, or never spawned. Safe, but not for ever."""
+    memo["unborn"] = int(memo.get("unborn", 0)) + 1
+    if memo["unborn"] > UNBORN_MAX:
+        return failed(words.lost_too_often(title_of(ctx.current), UNBORN_MAX), result={**memo, "unborn": 0})
+    runs.start(_run(ctx, order, memo["run"]))
+    return Outcome(due_s=WATCH_S, step={"result": memo})
 
 
 def _watch(ctx: Ctx, order: Order, memo: dict[str, Any], writes: list[Callable[[Session], None]]) -> Outcome:

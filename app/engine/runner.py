@@ -52,19 +52,30 @@ def end(attempt_id: str, control_dir: Path | None = None) -> int:
 
 
 def spawn_here(folder: Path, lock_fd: int, environment: dict[str, str]) -> None:
-    """Start the host from this process. The launcher forks and ends at once, so that there is no child to reap."""
+    """Start the host from this process. The launcher forks and ends at once, so that there is no child to reap.
+
+    A launcher that was killed, or that took too long, says nothing: whether a host lives is told by the lock and `started`, as always.
+    """
     with (folder / "host.log").open("ab") as output:
-        subprocess.run(
-            [sys.executable, "-P", str(HOST_PROGRAM), str(folder), str(lock_fd)],
-            env=environment,
-            pass_fds=[lock_fd],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            cwd="/",
-            check=True,
-            timeout=SPAWN_S,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-P", str(HOST_PROGRAM), str(folder), str(lock_fd)],
+                env=environment,
+                pass_fds=[lock_fd],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                check=False,
+                timeout=SPAWN_S,
+            )
+        except subprocess.TimeoutExpired:
+            log.warning("the launcher of a playbook host in %s took more than %s s; its lock tells how the run stands", folder.name, SPAWN_S)
+            return
+    if done.returncode > 0:
+        raise subprocess.CalledProcessError(done.returncode, done.args)
+    if done.returncode < 0:
+        log.warning("the launcher of a playbook host in %s was killed by signal %s; its lock tells how the run stands", folder.name, -done.returncode)
 
 
 def _end_here(attempt_id: str, control_dir: Path | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -11,10 +12,13 @@ import pytest
 from sqlalchemy import select
 
 from app.attempts.models import Transition
-from app.engine import hints, tick
+from app.engine import drive as drive_module
+from app.engine import hints, runner, tick, words
 from app.engine.advance import advance
+from app.kit.clock import now
 from app.kit.db import read_session, write_session
 from app.settings import ROOT, settings
+from gates.text import Text
 from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, make_attempt, playbook_step, steps_of
 
 DIES = """
@@ -43,13 +47,18 @@ def starts_of(attempt_id: str) -> list[str]:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_starter_that_is_killed_around_the_spawn_leaves_exactly_one_start(moment: str) -> None:
+def test_a_starter_that_is_killed_around_the_spawn_leaves_exactly_one_start(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     attempt_id = make_attempt(playbook_step())
     advance(attempt_id, 0)
-    done = subprocess.run([sys.executable, "-c", DIES, attempt_id, moment], cwd=ROOT, timeout=60, check=False)
+    long_lease = {**os.environ, "QUADGATE_LEASE_SECONDS": "600"}
+    done = subprocess.run([sys.executable, "-c", DIES, attempt_id, moment], cwd=ROOT, env=long_lease, timeout=60, check=False)
     assert done.returncode == -9
     assert attempt_of(attempt_id).generation == 1  # it committed nothing
+    monkeypatch.setattr(settings(), "lease_seconds", 600)
     assert not advance(attempt_id, 1)  # its lease protects what it may have begun
+    monkeypatch.setattr(settings(), "lease_seconds", 1)
+    with write_session() as s:
+        s.merge(attempt_of(attempt_id)).lease_until = now()
     attempt = drive(attempt_id, until=ended)
     assert attempt.status == "finished"
     assert starts_of(attempt_id) == [attempt_id]
@@ -176,3 +185,37 @@ def test_a_lease_and_a_hint_from_before_the_clock_was_set_back_hold_nobody_up(mo
     assert sent == [attempt_id]
     assert advance(attempt_id, 0)
     assert attempt_of(attempt_id).status == "running"
+
+
+def _hosts_that_die(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, times: int) -> None:
+    """Let the launchers of playbook hosts be killed before they can fork, so often; those after them are the real ones."""
+    program = tmp_path / "host.py"
+    text = (
+        "import os, signal, runpy, sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        f"seen = {str(tmp_path / 'seen')!r}\n"
+        "open(seen, 'a').write('x')\n"
+        f"if len(open(seen).read()) <= {times}: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"runpy.run_path({str(runner.HOST_PROGRAM)!r}, run_name='__main__')\n"
+    )
+    program.write_text(text)
+    monkeypatch.setattr(runner, "HOST_PROGRAM", program)
+    monkeypatch.setattr(drive_module, "WATCH_S", 0.0)
+
+
+def test_a_host_that_is_killed_before_it_began_is_started_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _hosts_that_die(monkeypatch, tmp_path, 2)
+    attempt_id = make_attempt(playbook_step())
+    attempt = drive(attempt_id, until=ended)
+    assert (attempt.status, attempt.problem) == ("finished", None)
+    assert starts_of(attempt_id) == [attempt_id]
+    assert steps_of(attempt_id)[0].try_no == 1
+
+
+def test_a_host_that_never_comes_to_begin_is_given_up_with_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _hosts_that_die(monkeypatch, tmp_path, 99)
+    attempt = drive(make_attempt(playbook_step()), until=ended)
+    assert attempt.status == "error"
+    assert attempt.problem is not None
+    assert attempt.problem["code"] == words.lost_too_often(Text("x", "x"), 1).code
+    assert len((tmp_path / "seen").read_text()) == drive_module.UNBORN_MAX + 1
