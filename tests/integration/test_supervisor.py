@@ -130,3 +130,21 @@ def test_a_state_directory_with_a_long_name_gets_a_short_socket(tmp_path: Path) 
     assert socket_path(long) == socket_path(long)
     assert socket_path(long) != socket_path(long / "y")
     assert socket_path(long).parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_database_that_is_away_says_nothing_about_the_worker_and_the_watch_goes_on(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sqlalchemy.exc import OperationalError
+
+    from app.up import supervisor
+
+    def away() -> None:
+        raise OperationalError("SELECT", {}, Exception("the server closed the connection"))
+
+    monkeypatch.setattr(supervisor, "CANARY_LATE_S", 0.0)
+    monkeypatch.setattr(supervisor, "read_session", away)
+    watched = Supervisor()
+    part = supervisor.Part("worker", [sys.executable, "-c", "input()"], environment=dict(os.environ), cwd=ROOT, log=state / "worker.log")
+    part.alive = lambda: True  # type: ignore[method-assign]
+    part._started = -1e9
+    watched._parts["worker"] = part
+    assert not watched._deaf()
