@@ -47,9 +47,32 @@ def checks_sentence(answer: Mapping[str, Any], what: str, host: str) -> str:
     return f"The {what} of {host} is not as agreed: {'; '.join(rows)}. Put it right, or correct targets.{what}, then deploy again."
 
 
+def return_slip(answer: Mapping[str, Any], site: Mapping[str, Any], host: str) -> dict[str, Any]:
+    """Return what goes back, piece by piece, for both parties to sign: every piece of the packing list on this host, its wipe where it is a drive."""
+    wiped = {record["serial"]: record for record in answer["facts"]["records"]}
+    pieces = [piece for piece in site.get("packing_list") or [] if piece.get("host") == host]
+    rows = [{**piece, "wipe": wiped[piece["serial"]]["outcome"] if piece["serial"] in wiped else None} for piece in pieces]
+    left = [row["serial"] for row in rows if row["kind"] == "drive" and row["wipe"] != "wiped"]
+    return {
+        "schema": 1,
+        "host": host,
+        "model": (site.get("order") or {}).get("model"),
+        "pieces": rows,
+        "drives_not_wiped": left,
+        "approvals": answer["facts"]["approvals"],
+        "signed": {"vendor": None, "customer": None},
+    }
+
+
 class FilterModule:
     """What Ansible loads."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters of this file."""
-        return {"hardware_order": hardware_order, "media_of": media_of, "kv_folders": kv_folders, "checks_sentence": checks_sentence}
+        return {
+            "hardware_order": hardware_order,
+            "media_of": media_of,
+            "kv_folders": kv_folders,
+            "return_slip": return_slip,
+            "checks_sentence": checks_sentence,
+        }

@@ -58,6 +58,7 @@ class PlaybookLab:
     folder: Path
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
+    groups: tuple[str, ...] = ("engine", "loadgen")
 
     def __post_init__(self) -> None:
         self.probe = self.folder / "probe.pyz"
@@ -93,7 +94,7 @@ class PlaybookLab:
     def play(self, playbook: str, variables: dict[str, Any], *arguments: str) -> Played:
         """Run a playbook and read what it said."""
         members = {"hosts": {name: {} for name in self.hosts}}
-        inventory = {"all": {"hosts": self.hosts, "children": {"engine": members, "loadgen": members}}}
+        inventory = {"all": {"hosts": self.hosts, "children": dict.fromkeys(self.groups, members)}}
         for name, document in (("inventory.json", inventory), ("vars.json", variables)):
             (self.folder / name).write_text(json.dumps(document))
         control = Path(tempfile.mkdtemp(prefix="qgc-"))  # a socket's path must stay below 108 bytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -164,3 +165,26 @@ def engine_of_the_site(lab: PlaybookLab, root: Path) -> dict[str, Any]:
         "venv": str(lab.folder / "venv"),
         "port": lab.port,
     }
+
+
+WIPE = {"method": "sanitize", "action": "block", "approvals": {"vendor": "a-1", "customer": "a-2"}}
+PACKED = [{"kind": "drive", "model": "QF-N7680", "serial": f"QF26K0A0010{n}", "host": "array01"} for n in (1, 2)]
+
+
+def test_a_unit_on_loan_is_wiped_by_serial_number_and_its_record_and_return_slip_come_home() -> None:
+    with playbook_lab() as lab:
+        lab.groups = ("storage",)
+        lab.add("array01")
+        told = lab.variables({"key": "wipe"}, site={"rack": "roce", "packing_list": PACKED})
+        for broken in ({**WIPE, "approvals": {"vendor": "a-1"}}, {**WIPE, "serials": ["QF26K0A00101", "QF26K0A00109"]}):
+            refused = lab.play("wipe.yml", {**told, "wipe": broken})
+            assert refused.rc != 0
+            assert "Nothing was wiped" in refused.output
+        done = lab.play("wipe.yml", {**told, "wipe": WIPE})
+        assert done.rc == 0, done.output
+        with tarfile.open(lab.staging / "array01" / "wipe.tar") as tar:
+            record = json.load(tar.extractfile("wipe-record.json"))  # type: ignore[arg-type]
+            slip = json.load(tar.extractfile("return-slip.json"))  # type: ignore[arg-type]
+        assert {row["serial"]: row["outcome"] for row in record["facts"]["records"]} == {piece["serial"]: "wiped" for piece in PACKED}
+        assert slip["drives_not_wiped"] == []
+        assert [piece["wipe"] for piece in slip["pieces"]] == ["wiped", "wiped"]

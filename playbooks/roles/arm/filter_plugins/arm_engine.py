@@ -32,7 +32,7 @@ VLLM_NEEDS = ("venv", "model_dir", "model", "port")
 
 def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt: str, host: Mapping[str, Any]) -> dict[str, Any]:
     """Return the engine of an arm on a host ({name, root, python, index, counters}). Raises ValueError with a sentence."""
-    arms = site.get("arms") or {}
+    arms = with_baseline_tuned(site.get("arms") or {})
     if arm not in arms:
         raise ValueError(f"The engagement's targets describe no arm {arm} (targets.arms knows: {', '.join(sorted(arms)) or 'none'}).")
     engine = site.get("engine") or {}
@@ -50,6 +50,21 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
         "offload": site.get("offload"),
     }
     return KINDS[kind](engine, keys, place, host, faults_of(site.get("faults"), arm, gate))
+
+
+def with_baseline_tuned(arms: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arms with `baseline_tuned`: the baseline's medium with the candidate's software settings, which tells the array from a flag.
+
+    It follows from the other two, so it need not be described; one that is described otherwise raises ValueError with a sentence.
+    """
+    if "baseline" not in arms or "candidate" not in arms:
+        return dict(arms)
+    baseline, candidate = arms["baseline"] or {}, arms["candidate"] or {}
+    tuned = {k: v for k, v in baseline.items() if k in MEDIUM + NATURE}
+    tuned.update({k: v for k, v in candidate.items() if k not in MEDIUM + NATURE})
+    if arms.get("baseline_tuned") not in (None, tuned):
+        raise ValueError(f"targets.arms.baseline_tuned must be the medium of baseline with the software of candidate, {tuned}, or be left out.")
+    return {**arms, "baseline_tuned": tuned}
 
 
 def medium_root(site: Mapping[str, Any], medium: str, root: str) -> str:

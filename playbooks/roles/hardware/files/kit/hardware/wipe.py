@@ -30,7 +30,16 @@ def apply(host: Host) -> Dict[str, Any]:
             raise Refused(
                 "%s (%s) is in use by %s. Nothing was wiped; remove the volume first." % (drives[serial]["device"], serial, ", ".join(used))
             )
-    return {"records": [_wipe(host, serial, drives[serial]) for serial in order["serials"]], "approvals": order["approvals"]}
+    return {"records": [_recorded(host, serial, drives[serial]) for serial in order["serials"]], "approvals": order["approvals"]}
+
+
+def _recorded(host: Host, serial: str, drive: Dict[str, Any]) -> Dict[str, Any]:
+    """Wipe one drive. What goes wrong becomes its record: those before it are wiped already, and their records must not be lost."""
+    try:
+        return _wipe(host, serial, drive)
+    except Refused as error:
+        host.check("wiped.%s" % serial, False, str(error), "blank", "nvme %s" % host.order["method"])
+        return {"serial": serial, "device": drive["device"], "method": host.order["method"], "outcome": "failed", "why": str(error)}
 
 
 def _wipe(host: Host, serial: str, drive: Dict[str, Any]) -> Dict[str, Any]:

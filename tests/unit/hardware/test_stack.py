@@ -1,0 +1,126 @@
+"""From an engagement on real hardware to what each arm runs: the example file, arm by arm, and what is refused because software would not obey it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.settings import ROOT
+from tests.ports import free_port
+from tests.unit.hardware.kit import ROLES, load
+
+EXAMPLE = yaml.safe_load((ROOT / "playbooks/inventories/example/engagement.yaml").read_text(encoding="utf-8"))
+SITE: dict[str, Any] = EXAMPLE["targets"]
+HOST = {"name": "gpu01", "root": "/var/tmp/quadgate", "python": "/usr/bin/python3", "index": 0, "counters": []}
+arms = load(ROLES / "arm/filter_plugins/arm_engine.py")
+
+
+def engine(arm: str, **change: Any) -> dict[str, Any]:
+    found: dict[str, Any] = arms.arm_engine({**SITE, **change}, arm, "G3", 1, "a1", HOST)
+    return found
+
+
+def offload(**change: Any) -> dict[str, Any]:
+    return {**SITE["offload"], **change}
+
+
+def test_every_arm_of_the_example_is_the_same_software_but_for_its_medium() -> None:
+    baseline, candidate = engine("baseline"), engine("candidate")
+    assert {k for k in baseline["arm"] if baseline["arm"][k] != candidate["arm"].get(k)} == {"mount_path", "device", "transport"}
+    assert baseline["kv_dirs"] == ["/mnt/quadgate/nfs/kv/a1"]
+    assert candidate["kv_dirs"] == ["/mnt/quadgate/array/kv/a1"]
+    assert engine("placebo")["arm"] == candidate["arm"]
+
+
+def test_the_recompute_arm_has_no_connector() -> None:
+    alone = engine("recompute")
+    assert alone["kv_dirs"] == []
+    assert "kv_connector" not in json.dumps(alone)
+
+
+def test_the_tuned_baseline_follows_from_the_other_two() -> None:
+    site_arms = {**SITE["arms"], "candidate": {**SITE["arms"]["candidate"], "l2.read_threads": 64}}
+    tuned = engine("baseline_tuned", arms=site_arms)
+    assert (tuned["arm"]["mount_path"], tuned["arm"]["engine.l2.read_threads"]) == ("nfs", 64)
+    assert engine("baseline", arms=site_arms)["arm"]["engine.l2.read_threads"] == 32
+    with pytest.raises(ValueError, match="medium of baseline with the software of candidate"):
+        engine("baseline", arms={**site_arms, "baseline_tuned": {"mount_path": "nfs"}})
+
+
+def test_a_container_is_named_by_its_digest_and_sees_its_kv() -> None:
+    argv = json.loads(json.dumps(engine("candidate")["files"]))[engine("candidate")["spec_path"]]["argv"]
+    assert "/mnt/quadgate/array/kv/a1:/mnt/quadgate/array/kv/a1" in argv
+    assert "/dev/kfd" in argv
+    with pytest.raises(ValueError, match="with its digest"):
+        engine("candidate", engine={**SITE["engine"], "image": "vllm:latest"})
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"kind": "lmcache", "storage": "local_disk"}, "cannot serve a cold recovery"),
+        ({"kind": "lmcache", "storage": "fs"}, "has no setting for it"),
+        ({"kind": "native", "storage": "fs"}, "l1.keep is false"),
+        ({"kind": "hicache"}, "is one of lmcache"),
+        ({"chunk_tokens": 250}, "multiple of 16"),
+        ({"l1": {"gib": 0}}, "must be more than 0"),
+        ({"l2": {"threads": 8}}, "which no software here reads"),
+    ],
+)
+def test_a_setting_that_the_software_would_not_obey_is_refused(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        engine("candidate", offload=offload(**change))
+
+
+def test_a_key_of_an_arm_that_nothing_reads_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"the key l2\.readers"):
+        engine("candidate", arms={**SITE["arms"], "candidate": {"mount_path": "array", "l2.readers": 2}})
+
+
+SERVER = "import http.server, sys; http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), http.server.BaseHTTPRequestHandler).serve_forever()"
+
+
+def launched(folder: Path, second: list[str]) -> tuple[subprocess.Popen[bytes], int]:
+    port = free_port()
+    first = {"name": "store", "argv": [sys.executable, "-c", SERVER, str(port)], "env": {}, "wait": {"tcp": f"127.0.0.1:{port}"}, "timeout_s": 60}
+    path = folder / "processes.json"
+    path.write_text(json.dumps({"processes": [first, {"name": "engine", "argv": second, "env": {"WHO": "engine"}}]}))
+    argv = [sys.executable, "-I", str(ROLES / "engine_vllm/files/launch.py"), str(path)]
+    return subprocess.Popen(argv, stdout=subprocess.DEVNULL), port
+
+
+def listens(port: int) -> bool:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}), 1)"], capture_output=True, check=False
+    )
+    return done.returncode == 0
+
+
+def test_the_launcher_starts_the_store_before_the_engine_and_ends_both_when_it_is_told_to(tmp_path: Path) -> None:
+    mark = tmp_path / "began"
+    launcher, port = launched(
+        tmp_path, [sys.executable, "-c", f"import os, time; open({str(mark)!r}, 'w').write(os.environ['WHO']); time.sleep(600)"]
+    )
+    end = time.monotonic() + 60
+    while not mark.exists() or not mark.read_text():
+        assert time.monotonic() < end
+        assert launcher.poll() is None
+        time.sleep(0.05)
+    assert listens(port)
+    launcher.send_signal(signal.SIGTERM)
+    assert launcher.wait(60) == 0
+    assert not listens(port)
+
+
+def test_the_launcher_ends_the_store_when_the_engine_dies_and_gives_its_exit_code(tmp_path: Path) -> None:
+    launcher, port = launched(tmp_path, [sys.executable, "-c", "raise SystemExit(7)"])
+    assert launcher.wait(60) == 7
+    assert not listens(port)
