@@ -89,6 +89,7 @@ def test_a_full_disk_is_named_and_a_retry_works_when_there_is_room(state: Path, 
 
 
 @pytest.mark.mounts
+@pytest.mark.sqlite
 def test_a_full_disk_under_the_database_stops_nothing_for_good_and_loses_nothing(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

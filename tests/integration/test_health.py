@@ -77,6 +77,7 @@ def test_without_a_broker_it_is_not_ready_and_the_metrics_say_so(working: None, 
     assert numbers()["quadgate_broker_up"] == 0
 
 
+@pytest.mark.sqlite
 def test_a_database_that_takes_no_write_is_not_ready(working: None, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from app.kit.db import engine_for
     from app.settings import settings

@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import text
@@ -46,6 +47,7 @@ def test_it_needs_no_working_directory_and_makes_the_state_directory_private(sta
     settings.cache_clear()
 
 
+@pytest.mark.sqlite
 def test_every_constraint_has_a_name_so_that_sqlite_can_drop_it_later(state: Path) -> None:
     with engine_for(settings().database_url).connect() as connection:
         tables = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")).fetchall()
