@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.engine.models import Canary, Node
 from app.engine.policy import NODE_STALE_S
+from app.engine.rows import insert_new
 from app.kit.db import database_now, write_session
 
 CANARY = "engine"
@@ -17,17 +18,16 @@ CANARY = "engine"
 def beat(node: str) -> None:
     """Note that a task of this node's own queue was just done: the node is alive in the only way that counts."""
     with write_session() as s:
-        row = s.get(Node, node) or Node(name=node)
-        row.heartbeat_at = database_now(s)
-        s.add(row)
+        at = database_now(s)
+        insert_new(s, Node, [{"name": node, "heartbeat_at": at}], ("name",))  # a worker's start and its first task may come at once
+        s.execute(update(Node).where(Node.name == node).values(heartbeat_at=at))
 
 
 def canary_returned() -> None:
     """Note that the canary came back."""
     with write_session() as s:
-        row = s.get(Canary, CANARY) or Canary(name=CANARY)
-        row.returned_at = database_now(s)
-        s.add(row)
+        insert_new(s, Canary, [{"name": CANARY}], ("name",))
+        s.execute(update(Canary).where(Canary.name == CANARY).values(returned_at=database_now(s)))
 
 
 def stale(s: Session, now: datetime) -> list[str]:

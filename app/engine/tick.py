@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Attempt
@@ -13,12 +15,23 @@ from app.engine.claim import movable, unheld
 from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY, stale
 from app.engine.policy import CANARY_S, HINT_AGAIN_S
+from app.engine.rows import insert_new
 from app.kit.db import database_now, read_session, write_session
 from app.settings import settings
+
+log = logging.getLogger("quadgate.engine")
 
 
 def tick() -> int:
     """Publish a hint for every due attempt, and the canary when it is time. Returns the number of hints."""
+    try:
+        return _tick()
+    except OperationalError as error:  # stopped, or busy: the next tick is soon
+        log.warning("tick: the database did not answer (%s)", type(error.orig).__name__)
+        return 0
+
+
+def _tick() -> int:
     with read_session() as s:  # most ticks find nothing, and then take no write lock
         now = database_now(s)
         busy = s.scalar(select(Attempt.id).where(*_due(now)).limit(1)) is not None
@@ -75,7 +88,6 @@ def _canary_due(s: Session, now: datetime) -> bool:
 
 
 def _send_canary(s: Session) -> list[str]:
-    row = s.get(Canary, CANARY) or Canary(name=CANARY)
-    row.sent_at = database_now(s)
-    s.add(row)
+    insert_new(s, Canary, [{"name": CANARY}], ("name",))  # two first ticks at once are no error
+    s.execute(update(Canary).where(Canary.name == CANARY).values(sent_at=database_now(s)))
     return list(s.scalars(select(Node.name)))

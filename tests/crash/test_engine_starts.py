@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -219,3 +220,45 @@ def test_a_host_that_never_comes_to_begin_is_given_up_with_a_sentence(monkeypatc
     assert attempt.problem is not None
     assert attempt.problem["code"] == words.lost_too_often(Text("x", "x"), 1).code
     assert len((tmp_path / "seen").read_text()) == drive_module.UNBORN_MAX + 1
+
+
+def test_a_tick_whose_database_is_away_is_said_in_a_line_and_the_next_one_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sqlalchemy.exc import OperationalError
+
+    def away() -> None:
+        raise OperationalError("SELECT", {}, Exception("the server closed the connection"))
+
+    attempt_id = make_attempt(playbook_step())
+    sent: list[str] = []
+    monkeypatch.setattr(hints, "publish_advance", lambda attempt_id, _generation, _node: sent.append(attempt_id))
+    monkeypatch.setattr(hints, "publish", lambda *_args, **_kw: True)
+    with monkeypatch.context() as patch:
+        patch.setattr(tick, "read_session", away)
+        assert tick.tick() == 0
+    assert tick.tick() == 1
+    assert sent == [attempt_id]
+
+
+def test_first_signs_of_life_that_come_at_once_are_no_error() -> None:
+    from app.engine import nodes
+    from app.engine.models import Canary, Node
+
+    gate, wrong = threading.Barrier(4), []
+
+    def live(what: Callable[[], None]) -> None:
+        gate.wait()
+        try:
+            what()
+        except Exception as error:
+            wrong.append(error)
+
+    signs = (lambda: nodes.beat("one"), lambda: nodes.beat("one"), nodes.canary_returned, nodes.canary_returned)
+    threads = [threading.Thread(target=live, args=(sign,)) for sign in signs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert wrong == []
+    with read_session() as s:
+        assert s.get_one(Node, "one").heartbeat_at is not None
+        assert s.get_one(Canary, nodes.CANARY).returned_at is not None
