@@ -8,12 +8,12 @@ import pytest
 from probe import hostlock, metrics, proc
 from probe.errors import Ended, ProbeError, Refused
 from probe.files import walk_files, write_json
+from probe.histogram import Histogram
 from probe.jobs import read_lines
 from probe.jobspec import check
 from probe.journal import Journals
 from probe.pack import pack_dir
 from probe.telemetry import fatal_counters
-from probe.ticker import percentile
 
 from app.targets.probe_archive import build_probe
 from tests.unit.probe.kit import SOURCES, build, job_spec
@@ -180,9 +180,26 @@ def test_the_family_of_a_process_holds_its_grandchildren_by_either_way():
         shell.stdout.close()
 
 
-def test_percentiles_are_of_the_sample():
-    assert percentile(list(range(1, 101)), 0.99) == 99
-    assert percentile([7], 0.5) == 7
+def test_percentiles_never_flatter_and_are_within_a_sixtieth():
+    found = Histogram()
+    for value in range(1, 100_001):
+        found.add(value)
+    for share in (0.5, 0.99, 1.0):
+        assert share * 100_000 <= found.percentile(share) <= share * 101_600
+    assert found.percentile(1.0) == found.max == 100_000
+    assert Histogram().percentile(0.5) == 0
+
+
+def test_two_histograms_merged_are_one_of_all_values():
+    low, high, both = Histogram(), Histogram(), Histogram()
+    for value in range(50):
+        low.add(value)
+        high.add(value + 50)
+        both.add(value)
+        both.add(value + 50)
+    low.merge(high)
+    assert [low.percentile(q / 100) for q in range(101)] == [both.percentile(q / 100) for q in range(101)]
+    assert low.count == 100
 
 
 def test_a_zipapp_says_who_it_is(tmp_path):

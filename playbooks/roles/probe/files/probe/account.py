@@ -33,6 +33,7 @@ class Account:
         self._events = Events()
         self._texts: List[str] = []
         self._ids: List[int] = []
+        self._roles = self._empties = 0
         self._all_ids = True
         self._body = b""
 
@@ -77,7 +78,11 @@ class Account:
         if text is None:
             delta = choice.get("delta") or {}
             text = delta.get("content") or delta.get("reasoning_content") or ""
-        if text:
+        if not text:
+            if not choice.get("finish_reason"):  # an end without text is no chunk of its own kind
+                role = bool((choice.get("delta") or {}).get("role"))
+                self._roles, self._empties = self._roles + role, self._empties + (not role)
+        else:
             self.text_ns.append(now_ns)
             self._texts.append(text)
             ids = choice.get("token_ids")
@@ -135,6 +140,7 @@ class Account:
             "first_text_ns": texts[0] if texts else None,
             "end_ns": texts[-1] if texts and error is None else now_ns,
             "chunk_offsets_us": [(t - sent) // 1000 for t in texts] if offsets else [],
+            "chunks": {"text": len(texts), "empty": self._empties, "role": self._roles, "bundled": self._bundled()},
             "usage": self.usage,
             "finish_reason": self.finish_reason,
             "http_status": self.answer.status,
@@ -143,6 +149,11 @@ class Account:
             "output_head": self._texts[:HEAD],
             "server": self.server,
         }
+
+    def _bundled(self) -> Optional[bool]:
+        """Tell whether fewer chunks than tokens came, so that gaps between chunks are not gaps between tokens; None when usage does not say."""
+        tokens = self.usage["completion_tokens"] if self.usage else None
+        return None if tokens is None else tokens > len(self.text_ns)
 
     def _output_sha256(self) -> Optional[str]:
         if not self._texts:

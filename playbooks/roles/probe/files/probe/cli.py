@@ -45,7 +45,12 @@ def _parser() -> argparse.ArgumentParser:
     _add(commands, "hostinfo", _hostinfo)
     _add(commands, "survey", _survey, spec=True, out=True)
     _add(commands, "calibrate", _calibrate, out=True)
-    _add(commands, "calibration-server", _calibration_server)
+    truth = _add(commands, "calibration-server", _calibration_server)
+    for option, default in (("ttft-ms", 100), ("spread-ms", 0), ("gap-ms", 5)):
+        truth.add_argument("--" + option, type=float, default=default)
+    truth.add_argument("--expect", type=int, default=0, help="say on stdout when the first request came and when this many answers have ended")
+    truth.add_argument("--journal", default="", help="write the truth about each answer here at the end")
+    _add(commands, "drive", _drive, spec=True, out=True)
     _add(commands, "drop-cache", _drop_cache, dir=True)
     _add(commands, "residency", _residency, dir=True)
     pack = _add(commands, "pack", _pack, out=True)
@@ -107,10 +112,19 @@ def _calibrate(a: Any) -> Dict[str, Any]:
     return result
 
 
-def _calibration_server(_: Any) -> int:
-    from probe.truth_server import serve
+def _calibration_server(a: Any) -> int:
+    from probe.truth_answers import Pace
+    from probe.truth_server import TruthServer
 
-    return serve()
+    TruthServer(Pace(int(a.ttft_ms * 1e6), int(a.spread_ms * 1e6), int(a.gap_ms * 1e6)), a.expect, a.journal).serve()
+    return 0
+
+
+def _drive(a: Any) -> Dict[str, Any]:
+    from probe.drive import drive
+    from probe.files import load_spec
+
+    return drive(load_spec(a.spec), a.out)
 
 
 def _drop_cache(a: Any) -> Dict[str, Any]:

@@ -1,7 +1,8 @@
 """The closed loop: exactly C requests in flight, one persistent connection a slot, one epoll, no framework.
 
-Accuracy first: bodies are bytes before the first send; of all sockets that are ready, the bytes are read and stamped first and parsed
-afterwards; the garbage collector rests; journals are written by another thread. What the loop costs is measured by its own ticks.
+Accuracy first: bodies are bytes before the first send; of all sockets that are ready, the bytes are read and stamped first (by the kernel,
+where it can: receipt.py) and parsed afterwards; the garbage collector rests; journals are written by another thread. What the loop costs is
+measured by its own ticks. The open loop (open_loop.py) is the same one with another way of starting requests.
 """
 
 from __future__ import annotations
@@ -10,19 +11,22 @@ import errno
 import gc
 import select
 import socket
+import sys
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from probe.account import Account
 from probe.clock import mono_ns
 from probe.prompts import Shot
+from probe.receipt import ANCILLARY, Receipts
 from probe.slot import Slot, Target, code_text, progress, quiet
 from probe.ticker import Ticker
 from probe.wire import BadAnswer
 
-RECV = 1 << 18
+RECV = 1 << 15  # beyond 128 KiB every read would map and unmap memory, which costs 15 us
 SLICE = 1 << 15  # a long body is sent in slices, so that what arrives meanwhile for other slots is stamped in time
 STOP_GRACE_NS = 2_000_000_000
+SWITCH_S = 0.0005  # the writer of journals may keep the interpreter for this long, not for Python's 5 ms
 BACKOFF_FIRST_NS, BACKOFF_MAX_NS = 100_000_000, 5_000_000_000
 
 
@@ -46,6 +50,7 @@ class ClosedLoop:
         self._slots = [Slot(n) for n in range(concurrency)]
         self._by_fd: Dict[int, Slot] = {}
         self._epoll = select.epoll()
+        self._receipts = Receipts()
         self._shots: Iterator[Shot] = iter(())
         self._exhausted = False
         self._next_start_ns = 0
@@ -53,33 +58,39 @@ class ClosedLoop:
         self._stop_reason = ""
 
     def run(self, shots: Iterator[Shot]) -> Dict[str, Any]:
-        """Send every shot. Return {lags_ns, cpu_s, wall_s, stopped: reason or None}; the records went to `on_record`."""
+        """Send every shot. Return {lags: Histogram of ns, receipts, cpu_s, wall_s, stopped: reason or None}; the records went to `on_record`."""
         self._shots, self._exhausted = shots, False
         for slot in self._slots:
             self._connect_now(slot)
-        ticker = Ticker()
+        ticker, switch = Ticker(), sys.getswitchinterval()
         self._epoll.register(ticker.fd, select.EPOLLIN)
         gc.collect()
         gc.freeze()
         gc.disable()
+        sys.setswitchinterval(SWITCH_S)
         cpu, wall = time.process_time(), mono_ns()
         try:
-            for slot in self._slots:
-                slot.ready_ns = mono_ns()
-                self._start(slot)
+            self._begin_load()
             while not self._idle():
                 self._round(ticker)
         finally:
+            sys.setswitchinterval(switch)
             gc.enable()
             gc.unfreeze()
             ticker.close()
             self._close_all()
         return {
-            "lags_ns": ticker.lags_ns,
+            "lags": ticker.lags,
+            "receipts": self._receipts,
             "cpu_s": time.process_time() - cpu,
             "wall_s": (mono_ns() - wall) / 1e9,
             "stopped": self._stop_reason or None,
         }
+
+    def _begin_load(self) -> None:
+        for slot in self._slots:
+            slot.ready_ns = mono_ns()
+            self._start(slot)
 
     def _idle(self) -> bool:
         if any(slot.account for slot in self._slots):
@@ -88,29 +99,36 @@ class ClosedLoop:
 
     def _round(self, ticker: Ticker) -> None:
         arrived: List[Tuple[Slot, Any, int]] = []
-        tick = False
+        receipts, tick = self._receipts, False
         for fd, events in self._epoll.poll():
             if fd == ticker.fd:
                 tick = True
                 continue
             slot = self._by_fd.get(fd)
             if slot is None or slot.sock is None:
+                self._woken(fd)
                 continue
             if slot.want_write and events & (select.EPOLLOUT | select.EPOLLERR | select.EPOLLHUP):
                 self._writable(slot)
             if slot.sock is not None and events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
                 try:
-                    data: Any = slot.sock.recv(RECV)
+                    data, ancillary, _, _ = slot.sock.recvmsg(RECV, ANCILLARY)
                 except BlockingIOError:
                     continue
                 except OSError as error:
-                    data = error
-                arrived.append((slot, data, mono_ns()))
+                    arrived.append((slot, error, mono_ns()))
+                    continue
+                slot.seen_ns = receipts.of(ancillary, mono_ns(), slot.seen_ns) if data else mono_ns()
+                arrived.append((slot, data, slot.seen_ns))
         for slot, data, now in arrived:
             self._arrived(slot, data, now)
         if tick:
             ticker.read()
+            receipts.refresh()
             self._tick(mono_ns())
+
+    def _woken(self, fd: int) -> None:
+        """Take an event of a descriptor that is no connection; the closed loop has none."""
 
     def _arrived(self, slot: Slot, data: Any, now: int) -> None:
         account = slot.account
@@ -161,7 +179,11 @@ class ClosedLoop:
             return
         if self._spacing_ns:
             self._next_start_ns = max(now, self._next_start_ns + self._spacing_ns)
-        slot.account = Account(shot, slot.ready_ns)
+        self._put(slot, shot, slot.ready_ns, now)
+
+    def _put(self, slot: Slot, shot: Shot, scheduled_ns: int, now: int) -> None:
+        """Put a shot on a free slot and send it."""
+        slot.account = Account(shot, scheduled_ns)
         slot.deadline_ns = now + self._timeout_ns
         slot.sending = memoryview(self._target.request(shot.body))
         if slot.sock is not None and not quiet(slot.sock):
@@ -202,6 +224,7 @@ class ClosedLoop:
     def _adopt(self, slot: Slot, sock: socket.socket, events: int) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._receipts.prepare(sock)
         slot.sock = sock
         self._by_fd[sock.fileno()] = slot
         self._epoll.register(sock.fileno(), events)
@@ -221,7 +244,7 @@ class ClosedLoop:
         if sock is None or account is None or slot.sending is None:
             return
         if not account.sent_ns:
-            account.sent_ns = mono_ns()
+            account.sent_ns = slot.seen_ns = mono_ns()
         try:
             slot.sending = slot.sending[sock.send(slot.sending[:SLICE]) :]
         except BlockingIOError:

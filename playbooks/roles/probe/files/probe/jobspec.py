@@ -7,6 +7,7 @@ from typing import Any, Dict, List
 
 from probe.errors import ProbeError
 
+CELLS = ("checkpoint", "tier_read", "fio", "ib_write_bw", "model_load")
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 
 
@@ -32,9 +33,39 @@ def check(spec: Dict[str, Any]) -> Dict[str, Any]:
             _positive(problems, soak, key, "soak")
         for key in ("tier", "rotate_prefixes"):
             _integer(problems, soak, key, 1, "soak")
+        _soak_extras(problems, soak)
+    _cells(problems, spec)
     if problems:
         raise ProbeError("spec", "The job file is not usable: %s. Nothing was started." % "; ".join(problems))
     return spec
+
+
+def _soak_extras(problems: List[str], soak: Dict[str, Any]) -> None:
+    """Check the optional sentinel and the planned disturbances."""
+    sentinel, planned = soak.get("sentinel"), soak.get("injections") or []
+    if sentinel is not None:
+        part = sentinel if isinstance(sentinel, dict) else {}
+        _positive(problems, part, "every_s", "soak.sentinel")
+        _integer(problems, part, "prefixes", 1, "soak.sentinel")
+    if not isinstance(planned, list):
+        problems.append("soak.injections must be a list")
+        return
+    for n, row in enumerate(planned):
+        part, where = (row if isinstance(row, dict) else {}), "soak.injections[%d]" % n
+        for key in ("at_s", "seconds"):
+            _positive(problems, part, key, where)
+        if not isinstance(part.get("label"), str) or not part.get("label"):
+            problems.append("%s.label is missing" % where)
+        if part.get("action") != "engine-restart" and not part.get("start"):
+            problems.append("%s has neither a command to start nor the action engine-restart" % where)
+
+
+def _cells(problems: List[str], spec: Dict[str, Any]) -> None:
+    """Check the optional cells: each names its kind, once."""
+    rows = spec.get("cells") or []
+    kinds = [row.get("cell") if isinstance(row, dict) else None for row in rows] if isinstance(rows, list) else [None]
+    if any(kind not in CELLS for kind in kinds) or len(set(kinds)) != len(kinds):
+        problems.append("cells must be a list of objects, each with another cell of %s" % ", ".join(CELLS))
 
 
 def _part(problems: List[str], spec: Dict[str, Any], key: str) -> Dict[str, Any]:
@@ -80,6 +111,8 @@ def _workload(problems: List[str], workload: Dict[str, Any], kind: Any) -> None:
     vocab = workload.get("vocab")
     if not (isinstance(vocab, list) and len(vocab) == 2 and all(isinstance(v, int) for v in vocab) and vocab[0] >= 0 and vocab[0] + 16 <= vocab[1]):
         problems.append("workload.vocab must be [low, high] with at least 16 token ids, it is %r" % (vocab,))
+    if workload.get("arrivals") is not None:
+        _arrivals(problems, workload["arrivals"], kind)
     tiers = workload.get("tiers")
     if not isinstance(tiers, list) or (not tiers and kind == "run"):
         problems.append("workload.tiers lists no tier")
@@ -90,6 +123,17 @@ def _workload(problems: List[str], workload: Dict[str, Any], kind: Any) -> None:
     names = [t.get("tier") for t in tiers if isinstance(t, dict)]
     if len(set(names)) != len(names):
         problems.append("workload.tiers names a tier twice")
+
+
+def _arrivals(problems: List[str], arrivals: Any, kind: Any) -> None:
+    if not isinstance(arrivals, dict):
+        problems.append("workload.arrivals must be {rate_per_s, pattern} or null, it is %r" % (arrivals,))
+        return
+    _positive(problems, arrivals, "rate_per_s", "workload.arrivals")
+    if arrivals.get("pattern", "constant") not in ("constant", "poisson"):
+        problems.append("workload.arrivals.pattern must be constant or poisson, it is %r" % (arrivals.get("pattern"),))
+    if kind == "soak":
+        problems.append("workload.arrivals is for runs; a soak's load is bounded by soak.request_cap")
 
 
 def _phases(problems: List[str], phases: Dict[str, Any]) -> None:

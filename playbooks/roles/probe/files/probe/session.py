@@ -14,10 +14,12 @@ from probe.driver import ClosedLoop
 from probe.engine import Engine
 from probe.errors import ProbeError
 from probe.files import walk_files
+from probe.histogram import Histogram
 from probe.job_main import Job
+from probe.open_loop import Arrivals, OpenLoop
 from probe.prompts import Prompts, Shot, tier_label
+from probe.receipt import Receipts
 from probe.slot import Target
-from probe.ticker import percentile
 
 CANARY = "canary"
 
@@ -34,7 +36,7 @@ class Session:
         self.prompts = Prompts(self.workload, self.spec["engine"]["model"])
         self.timeout_s = float(self.spec["limits"]["request_timeout_s"])
         self.calibration: Optional[Dict[str, Any]] = None
-        self._lags: List[int] = []
+        self._lags, self._receipts = Histogram(), Receipts()
         self._cpu_s = self._wall_s = 0.0
 
     def begin(self) -> None:
@@ -43,7 +45,7 @@ class Session:
             self.job.write("arm.json", self.spec["arm"])
         self.job.progress.update(phase="calibration", tier=None)
         try:
-            self.calibration = calibrate()
+            self.calibration = calibrate(busy=self._largest_tier())
         except ProbeError as error:
             self.calibration = {"true_ttft_ns": None, "measured_ttft_p50_ns": None, "n": 0, "error": None, "problem": str(error)}
         self.job.check()
@@ -63,10 +65,13 @@ class Session:
                 brief.append({k: record[k] for k in ("error", "usage", "first_text_ns", "sent_ns")})
 
         options_keep = options.pop("keep", True)
-        loop = ClosedLoop(self.target, concurrency, self.timeout_s, keep, self.job.why_stop, **options)
+        place = (self.target, concurrency, self.timeout_s, keep, self.job.why_stop)
+        arrivals = self.workload.get("arrivals") if measured else None
+        loop = OpenLoop(Arrivals(arrivals, self.prompts.seed), *place, **options) if arrivals else ClosedLoop(*place, **options)
         result = loop.run(iter(shots))
         if measured:
-            self._lags.extend(result["lags_ns"])
+            self._lags.merge(result["lags"])
+            self._receipts.merge(result["receipts"])
             self._cpu_s += result["cpu_s"]
             self._wall_s += result["wall_s"]
         journals.flush()
@@ -188,9 +193,9 @@ class Session:
 
     def client(self) -> None:
         """Write client.json: what the client itself cost and how late its loop was while it measured."""
-        lag = percentile(self._lags, 0.99) if self._lags else None
+        lag = self._lags.percentile(0.99) if self._lags.count else None
         row: Dict[str, Any] = {"cpu_s": round(self._cpu_s, 6), "wall_s": round(self._wall_s, 6), "loop_lag_p99_ns": lag}
-        row.update(loop_ticks=len(self._lags), loop_lag_max_ns=max(self._lags) if self._lags else None)
+        row.update(loop_ticks=self._lags.count, loop_lag_max_ns=self._lags.max if self._lags.count else None, receipts=self._receipts.facts())
         row.update(calibration=self.calibration, python=sys.version.split()[0], driver_version=VERSION)
         self.job.write("client.json", row)
 

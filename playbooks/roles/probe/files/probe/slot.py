@@ -33,7 +33,7 @@ class Target:
 class Slot:
     """One of the C places: a connection and the request that is on it."""
 
-    __slots__ = ("account", "deadline_ns", "failures", "number", "ready_ns", "sending", "sock", "want_write")
+    __slots__ = ("account", "deadline_ns", "failures", "number", "ready_ns", "seen_ns", "sending", "sock", "want_write")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -43,6 +43,7 @@ class Slot:
         self.want_write = False
         self.deadline_ns = 0
         self.ready_ns = 0
+        self.seen_ns = 0  # when the last bytes of this request arrived, or when it was sent
         self.failures = 0
 
 

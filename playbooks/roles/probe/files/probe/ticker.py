@@ -8,9 +8,11 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from typing import List
+from contextlib import suppress
+from typing import Any
 
 from probe.clock import mono_ns
+from probe.histogram import Histogram
 
 PERIOD_NS = 10_000_000
 _CLOCK_MONOTONIC, _TFD_TIMER_ABSTIME, _FLAGS = 1, 1, os.O_NONBLOCK | os.O_CLOEXEC
@@ -31,7 +33,7 @@ class Ticker:
         self._next = mono_ns() + PERIOD_NS
         spec = _Spec(0, PERIOD_NS, self._next // 1_000_000_000, self._next % 1_000_000_000)
         libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None)
-        self.lags_ns: List[int] = []
+        self.lags = Histogram()
 
     def read(self) -> None:
         """Take the tick and note how late the earliest untaken one is noticed."""
@@ -39,7 +41,7 @@ class Ticker:
             expired = int.from_bytes(os.read(self.fd, 8), sys.byteorder)
         except BlockingIOError:
             return
-        self.lags_ns.append(max(0, mono_ns() - self._next))
+        self.lags.add(max(0, mono_ns() - self._next))
         self._next += expired * PERIOD_NS
 
     def close(self) -> None:
@@ -47,9 +49,26 @@ class Ticker:
         os.close(self.fd)
 
 
-def percentile(values: List[int], share: float) -> int:
-    """Return the nearest-rank percentile of integers, 0 for none."""
-    if not values:
-        return 0
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, max(0, -(-int(share * 1_000_000) * len(ordered) // 1_000_000) - 1))]
+class Alarm:
+    """A timerfd that goes off once, at a moment of CLOCK_MONOTONIC."""
+
+    def __init__(self) -> None:
+        self._libc: Any = ctypes.CDLL(None, use_errno=True)
+        self.fd: int = self._libc.timerfd_create(_CLOCK_MONOTONIC, _FLAGS)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "timerfd_create failed")
+
+    def set(self, at_ns: int) -> None:
+        """Go off at `at_ns`; a moment that has passed goes off at once."""
+        at_ns = max(1, at_ns)  # 0 would disarm it
+        spec = _Spec(0, 0, at_ns // 1_000_000_000, at_ns % 1_000_000_000)
+        self._libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None)
+
+    def read(self) -> None:
+        """Take the event."""
+        with suppress(BlockingIOError):
+            os.read(self.fd, 8)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self.fd)

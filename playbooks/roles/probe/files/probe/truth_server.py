@@ -1,79 +1,153 @@
-"""A server of known truth in a process of its own: it answers with text at set deadlines and says when it really did.
+"""A server of known truth in a process of its own: it answers to order and says when it really did.
 
-Deadlines are absolute and the last stretch is spun, so that the truth is exact to microseconds; a chain of sleeps would add a millisecond each.
+One thread, one epoll. Every text chunk is stamped right before its write and every request by the kernel as it arrives, so the truth is what
+happened, not what was planned. The model's name says how to answer: `truth` plainly, `truth/KIND` as truth_answers.BEHAVIOURS lists.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
+import re
+import select
 import socket
+import struct
 import sys
-import threading
-import time
+from typing import Any, Dict, List, Tuple
 
-from probe.clock import mono_ns
+from probe.clock import mono_ns, wall_ns
+from probe.receipt import ANCILLARY, Receipts
+from probe.truth_answers import JSON, Pace, Reply, Step
 
-SPIN_NS = 300_000
-GAP_NS = 5_000_000
-
-
-def serve(true_ttft_ns: int = 100_000_000, tokens: int = 8) -> int:
-    """Listen on a free port of 127.0.0.1, print it, and answer until stdin ends (so the server dies with its parent)."""
-    sys.setswitchinterval(0.0005)
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(64)
-    print(json.dumps({"port": listener.getsockname()[1], "true_ttft_ns": true_ttft_ns}), flush=True)
-    threading.Thread(target=_accept, args=(listener, true_ttft_ns, tokens), daemon=True).start()
-    sys.stdin.read()
-    os._exit(0)
+_LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.I)
 
 
-def _accept(listener: socket.socket, ttft_ns: int, tokens: int) -> None:
-    while True:
-        connection, _ = listener.accept()
+class TruthServer:
+    """Listens on a free port of 127.0.0.1 and answers until stdin ends (so the server dies with its parent)."""
+
+    def __init__(self, pace: Pace, expect: int = 0, journal: str = "") -> None:
+        self._pace, self._expect, self._journal = pace, expect, journal
+        self._listener = socket.socket()
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen(1024)
+        self._epoll = select.epoll()
+        self._receipts = Receipts()
+        self._connections: Dict[int, Tuple[socket.socket, bytearray, int]] = {}
+        self._due: List[Tuple[int, int, Reply, Step]] = []
+        self._replies: List[Reply] = []
+        self._order = self._ended = 0
+
+    def serve(self) -> None:
+        """Answer until stdin ends; then write the journal, one JSON line an answer."""
+        stdin = sys.stdin.fileno()
+        self._epoll.register(self._listener.fileno(), select.EPOLLIN)
+        self._epoll.register(stdin, select.EPOLLIN)
+        _say({"port": self._listener.getsockname()[1], "true_ttft_ns": self._pace.ttft_ns})
+        while True:
+            wait = max(0.0, (self._due[0][0] - mono_ns()) / 1e9) if self._due else -1
+            for fd, _ in self._epoll.poll(wait):
+                if fd == self._listener.fileno():
+                    self._accept()
+                elif fd == stdin:
+                    if not os.read(fd, 4096):
+                        self._write_journal()
+                        return
+                else:
+                    self._read(fd)
+            while self._due and self._due[0][0] <= mono_ns():
+                _, _, reply, step = heapq.heappop(self._due)
+                self._write(reply, step)
+
+    def _write_journal(self) -> None:
+        if self._journal:
+            with open(self._journal, "w", encoding="ascii") as f:
+                f.writelines(json.dumps(reply.row()) + "\n" for reply in self._replies)
+
+    def _accept(self) -> None:
+        connection, _ = self._listener.accept()
+        self._receipts.prepare(connection)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        threading.Thread(target=_answer_all, args=(connection, ttft_ns, tokens), daemon=True).start()
+        self._connections[connection.fileno()] = (connection, bytearray(), 0)
+        self._epoll.register(connection.fileno(), select.EPOLLIN)
 
+    def _read(self, fd: int) -> None:
+        connection, buffer, received = self._connections[fd]
+        try:
+            data, ancillary, _, _ = connection.recvmsg(1 << 16, ANCILLARY)
+        except OSError:
+            data, ancillary = b"", []
+        if not data:
+            self._drop(connection)
+            return
+        now = self._receipts.of(ancillary, mono_ns(), 0)
+        buffer += data
+        while True:
+            end = buffer.find(b"\r\n\r\n")
+            if end < 0:
+                break
+            received = received or now
+            head = bytes(buffer[: end + 2])
+            length = _LENGTH.search(head)
+            size = end + 4 + (int(length.group(1)) if length else 0)
+            if len(buffer) < size:
+                break
+            body = bytes(buffer[end + 4 : size])
+            del buffer[:size]
+            self._answer(connection, head, body, received)
+            received = 0
+        self._connections[fd] = (connection, buffer, received)
 
-def _answer_all(connection: socket.socket, ttft_ns: int, tokens: int) -> None:
-    buffer = b""
-    while True:
-        while b"\r\n\r\n" not in buffer:
-            data = connection.recv(1 << 18)
-            if not data:
+    def _answer(self, connection: socket.socket, head: bytes, body: bytes, received: int) -> None:
+        if not head.startswith(b"POST") or b"/completions" not in head[:80]:
+            listed = b'{"object":"list","data":[{"id":"truth","object":"model","created":1,"owned_by":"truth"}]}'
+            self._send(connection, JSON % (b"200 OK", len(listed), listed))
+            return
+        reply = Reply(len(self._replies), connection, head, body, received, self._pace)
+        self._replies.append(reply)
+        if self._expect and len(self._replies) == 1:
+            _say({"event": "first"})
+        self._next(reply)
+
+    def _next(self, reply: Reply) -> None:
+        """Queue the next step of an answer; steps without a moment of their own are written at once."""
+        for step in reply.steps:
+            due = reply.received_ns + step.after_ns
+            if step.after_ns and due > mono_ns():
+                self._order += 1
+                heapq.heappush(self._due, (due, self._order, reply, step))
                 return
-            buffer += data
-        received = mono_ns()
-        head, _, buffer = buffer.partition(b"\r\n\r\n")
-        length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
-        while len(buffer) < length:
-            data = connection.recv(1 << 18)
-            if not data:
-                return
-            buffer += data
-        buffer = buffer[length:]
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-        sent = 0
-        for n in range(tokens):
-            _wait_until(received + ttft_ns + n * GAP_NS)
-            now = mono_ns()
-            _chunk(connection, {"choices": [{"text": "t%d " % n, "finish_reason": "length" if n == tokens - 1 else None}]})
-            sent = sent or now
-        usage = {"prompt_tokens": 0, "completion_tokens": tokens}
-        _chunk(connection, {"choices": [], "usage": usage, "server": {"recv_ns": received, "first_ns": sent, "send_ns": sent}})
-        connection.sendall(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
+            self._put(reply, step)
+        self._ended += 1
+        if self._ended == self._expect:
+            _say({"event": "last"})
+
+    def _write(self, reply: Reply, step: Step) -> None:
+        self._put(reply, step)
+        self._next(reply)
+
+    def _put(self, reply: Reply, step: Step) -> None:
+        if step.data is None:  # hang up in the middle, hard
+            reply.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._drop(reply.connection)
+            return
+        data = step.data() if callable(step.data) else step.data
+        if step.text:
+            if not reply.sends_ns:
+                reply.wall_ahead_ns = wall_ns() - mono_ns()
+            reply.sends_ns.append(mono_ns())
+        self._send(reply.connection, data)
+
+    def _send(self, connection: socket.socket, data: bytes) -> None:
+        try:
+            connection.sendall(data)
+        except OSError:
+            self._drop(connection)
+
+    def _drop(self, connection: socket.socket) -> None:
+        self._connections.pop(connection.fileno(), None)
+        connection.close()
 
 
-def _chunk(connection: socket.socket, obj: object) -> None:
-    event = b"data: %s\n\n" % json.dumps(obj).encode("ascii")
-    connection.sendall(b"%x\r\n%s\r\n" % (len(event), event))
-
-
-def _wait_until(deadline_ns: int) -> None:
-    left = deadline_ns - mono_ns()
-    if left > SPIN_NS:
-        time.sleep((left - SPIN_NS) / 1e9)
-    while mono_ns() < deadline_ns:
-        pass
+def _say(row: Dict[str, Any]) -> None:
+    print(json.dumps(row), flush=True)
