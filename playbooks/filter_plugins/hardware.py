@@ -36,6 +36,30 @@ def kv_folders(media: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return {name: f"{medium['mount']}/kv" for name, medium in media.items()}
 
 
+def hardware_survey(site: Mapping[str, Any], root: str, host: str) -> list[dict[str, Any]]:
+    """Return the commands whose raw output proves fabric, array and volume of this host, for the survey pack of a deployment."""
+    bin_dir = f"{root}/rack/bin/" if site.get("rack") else ""
+    told: list[tuple[str, list[str]]] = []
+    fabric = site.get("fabric") or {}
+    for interface in (fabric.get("hosts") or {}).get(host, {}).get("interfaces", fabric.get("interfaces", [])):
+        told += [
+            (f"ethtool.{interface['netdev']}", ["ethtool", interface["netdev"]]),
+            (f"mlnx-qos.{interface['netdev']}", ["mlnx_qos", "-i", interface["netdev"]]),
+        ]
+    if fabric:
+        told += [("rdma-link", ["rdma", "-j", "link", "show"]), ("ip-link", ["ip", "-j", "-s", "link"])]
+    if site.get("array"):
+        told.append(("nvme-list-subsys", ["nvme", "list-subsys", "-o", "json"]))
+    for name, medium in media_of(site, root, host, []).items():
+        if medium["kind"] == "md_xfs":
+            told.append((f"mdadm.{name}", ["mdadm", "--detail", "--export", medium.get("device") or f"/dev/md/qg-{name}"]))
+        if medium["kind"] in ("md_xfs", "xfs"):
+            told.append((f"xfs-info.{name}", ["xfs_info", medium["mount"]]))
+        if medium["kind"] in ("md_xfs", "xfs", "nfs"):
+            told.append((f"findmnt.{name}", ["findmnt", "-J", "-M", medium["mount"]]))
+    return [{"name": name, "tool": argv[0], "argv": [bin_dir + argv[0], *argv[1:]], "timeout_s": 30} for name, argv in told]
+
+
 def checks_sentence(answer: Mapping[str, Any], what: str, host: str) -> str:
     """Return what is not as agreed, in sentences with the command that shows it."""
     rows = [
@@ -74,5 +98,6 @@ class FilterModule:
             "media_of": media_of,
             "kv_folders": kv_folders,
             "return_slip": return_slip,
+            "hardware_survey": hardware_survey,
             "checks_sentence": checks_sentence,
         }
