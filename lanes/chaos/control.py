@@ -25,7 +25,7 @@ from lanes.chaos.checks import DOUBLED, LOST
 from lanes.chaos.table import Table
 
 SOAK_S, LINES, ENOUGH_S = 5.0, 25, 40.0
-VISIBLE_S, LONG_S = 8, 20.0
+VISIBLE_S, LONG_S = 8, 30.0
 AT_ONCE, WAITING = 3, 3  # soaks that run, and that wait behind them
 FOLDER = Path(os.environ.get("QUADGATE_CHAOS_CONTROL", "."))
 
@@ -107,7 +107,7 @@ def run(folder: Path, dice: random.Random) -> Table:
             time.sleep(0.05)
         parts["worker"].start()
         for number, (fault, strike) in enumerate(FAULTS.items()):
-            _one(table, fault, strike, parts, folder, [f"{number}-{n}" for n in range(AT_ONCE if strike is _nothing else AT_ONCE + WAITING)], dice)
+            _one(table, fault, strike, parts, folder, [f"{number}-{n}" for n in range(1 if strike is _nothing else AT_ONCE + WAITING)], dice)
     finally:
         family = [pid for part in parts.values() if (pid := part.pid)]
         for part in parts.values():
@@ -120,8 +120,8 @@ def _one(table: Table, fault: str, strike: Callable, parts: dict[str, Part], fol
     for name in names:
         soak.apply_async((name, LONG_S if strike is _nothing else SOAK_S), ignore_result=True)
     client = redis.Redis(unix_socket_path=str(folder / "redis.sock"))
-    _wait(lambda: sum((folder / name).exists() for name in names) >= AT_ONCE, parts)
-    for _ in range(2):
+    _wait(lambda: sum((folder / name).exists() for name in names) >= min(AT_ONCE, len(names)), parts)
+    for _ in range(1 if strike is _nothing else 2):
         time.sleep(dice.uniform(0.5, 1.5))
         strike(parts, client)
         table.injected[fault] += 1
