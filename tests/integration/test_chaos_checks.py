@@ -1,0 +1,125 @@
+"""The eyes of the chaos lane: an attempt that is whole has no finding, and each kind of loss, double or wrong verdict that is planted has one."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import delete, select, update
+
+from app.attempts.models import Attempt, Sample, StepEvent, Transition, VerdictRevision
+from app.audit.models import AuditRow
+from app.engine.models import HostLock
+from app.kit.clock import now
+from app.kit.db import write_session
+from app.settings import settings
+from lanes.chaos import checks
+from lanes.chaos.fleet import Soak
+from tests.engine_kit import job_step, make_attempt, steps_of
+from tests.scenes import bring
+
+UUIDS = ["u1", "u2", "u3"]
+
+
+@pytest.fixture
+def soak(state: Path) -> Soak:
+    """Make an attempt that went well, with all that the world outside has of it."""
+    identity = make_attempt(job_step("soak"), due=False)
+    made = Soak(identity, state / "lab" / "C" / "gpu01", report=False, real=False, ended_s=1.0)
+    job = made.root / "jobs" / made.job
+    job.mkdir(parents=True)
+    (job / "lock").touch()
+    (made.root / "diary").write_text(f"prepared\nbegan {made.job}\n")
+    step = steps_of(identity)[0].id
+    with write_session() as s:
+        attempt = s.get_one(Attempt, identity)
+        for name in ("records", "telemetry", "phases"):
+            data = b"".join(b'{"seq":%d}\n' % n for n in range(4))
+            (job / f"{name}.jsonl").write_bytes(data)
+            bring(s, attempt, f"evidence/soak/gpu01/{name}.jsonl", data)
+            if name != "phases":
+                s.add_all(Sample(attempt_id=identity, step_id=step, stream=name, seq=n, data={}) for n in range(4))
+        for uuid in UUIDS:
+            s.add(StepEvent(attempt_id=identity, step_id=step, run="start-1", uuid=uuid, counter=1, kind="x", data={}, at=now()))
+        for n, (before, event, after) in enumerate([("queued", "start", "running"), ("running", "finish", "finished")]):
+            s.add(Transition(attempt_id=identity, generation=n, from_status=before, event=event, to_status=after, actor="-", at=now()))
+        attempt.status, attempt.verdict = "finished", "pass"
+        s.add(verdict(identity, 0))
+    run = settings().runs_dir / identity / "soak-start-1"
+    run.mkdir(parents=True)
+    (run / "events.jsonl").write_text("".join(json.dumps({"uuid": uuid}) + "\n" for uuid in UUIDS))
+    (run / "emitted").write_text("\n".join(UUIDS) + "\n")
+    (run / "result.json").write_text("{}")
+    return made
+
+
+def verdict(identity: str, revision: int, said: str = "pass", substance: str = "good") -> VerdictRevision:
+    hashes = dict.fromkeys(("hash", "judge_version", "rules_hash", "plan_hash", "manifest_hash"), "-")
+    return VerdictRevision(attempt_id=identity, revision=revision, verdict=said, document={}, substance=substance, at=now(), **hashes)
+
+
+def change(statement: Any) -> None:
+    with write_session() as s:
+        s.execute(statement.execution_options(synchronize_session=False))
+
+
+def add(row: Any) -> None:
+    with write_session() as s:
+        s.add(row)
+
+
+def write(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def run_of(soak: Soak) -> Path:
+    return settings().runs_dir / soak.id / "soak-start-1"
+
+
+PLANTED: dict[str, tuple[str, Callable[[Soak], object]]] = {
+    "a second start": (checks.DOUBLED, lambda k: write(k.root / "diary", f"began {k.job}\n")),
+    "a second verdict": (checks.DOUBLED, lambda k: add(verdict(k.id, 1))),
+    "a transition twice": (
+        checks.DOUBLED,
+        lambda k: add(Transition(attempt_id=k.id, generation=9, from_status="running", event="finish", to_status="finished", actor="-", at=now())),
+    ),
+    "no verdict": (checks.LOST, lambda k: change(delete(VerdictRevision).where(VerdictRevision.attempt_id == k.id))),
+    "another verdict": (checks.WRONG, lambda k: change(update(VerdictRevision).values(substance="other"))),
+    "a pass of a job that was killed": (checks.WRONG, lambda k: k.facts.add("reboot")),
+    "an event less": (checks.LOST, lambda k: change(delete(StepEvent).where(StepEvent.uuid == "u2"))),
+    "an event that the handler never wrote": (checks.LOST, lambda k: write(run_of(k) / "emitted", "u4\n")),
+    "a sample less": (checks.LOST, lambda k: change(delete(Sample).where(Sample.seq == 2, Sample.stream == "records"))),
+    "a repeat in a journal": (checks.LOST, lambda k: write(k.root / "jobs" / k.job / "telemetry.jsonl", '{"seq":3}\n')),
+    "a row on the target that the evidence lacks": (checks.LOST, lambda k: write(k.root / "jobs" / k.job / "phases.jsonl", '{"seq":4}\n')),
+    "a host lock": (checks.LOST, lambda k: add(HostLock(target="C/gpu01", attempt_id=k.id, fence=1))),
+    "an attempt that never ends": (checks.LOST, lambda k: setattr(k, "ended_s", None)),
+    "an attempt that ends in error": (checks.LOST, lambda k: change(update(Attempt).where(Attempt.id == k.id).values(status="error"))),
+}
+
+
+def test_an_attempt_that_went_well_has_no_finding(soak: Soak) -> None:
+    assert checks.of_attempt(soak, "good") == []
+    assert checks.of_all() == []
+
+
+@pytest.mark.parametrize("plant", PLANTED)
+def test_what_is_planted_is_found(soak: Soak, plant: str) -> None:
+    kind, do = PLANTED[plant]
+    do(soak)
+    assert kind in {finding.kind for finding in checks.of_attempt(soak, "good")}
+
+
+def test_a_held_job_lock_and_an_altered_audit_row_are_found(soak: Soak) -> None:
+    with (soak.root / "jobs" / soak.job / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert [finding.kind for finding in checks.of_attempt(soak, "good")] == [checks.LOST]
+    with write_session() as s:
+        row = s.scalars(select(AuditRow).order_by(AuditRow.seq)).first()
+        assert row is not None
+        row.action = "another"
+    assert [finding.kind for finding in checks.of_all()] == [checks.LOST]
