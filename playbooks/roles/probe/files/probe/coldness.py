@@ -152,3 +152,20 @@ def diskstats(path: str) -> Optional[Dict[str, Any]]:
             if field[:2] == wanted:
                 return {"dev": field[2], "read_sectors": int(field[5]), "write_sectors": int(field[9])}
     return None
+
+
+def mountstats(path: str) -> Optional[Dict[str, Any]]:
+    """Return {mount_point, read_bytes, direct_read_bytes, server_read_bytes, ...} of the NFS mount that holds `path`, None where it is none."""
+    mount = mount_of(path)
+    if not mount["fs_type"].startswith("nfs"):
+        return None
+    inside = False
+    with open("/proc/self/mountstats", encoding="utf-8", errors="replace") as f:
+        for line in f:
+            words = line.split()
+            if words[:1] == ["device"]:
+                inside = len(words) > 4 and words[4] == mount["mount_point"]
+            elif inside and words[:1] == ["bytes:"] and len(words) >= 7:
+                names = ("read_bytes", "write_bytes", "direct_read_bytes", "direct_write_bytes", "server_read_bytes", "server_write_bytes")
+                return dict(zip(names, map(int, words[1:7])), mount_point=mount["mount_point"])
+    return None

@@ -9,8 +9,8 @@ import time
 from decimal import Decimal
 from typing import Any, Callable, Dict, List, Optional
 
-from probe import clock, metrics, proc
-from probe.coldness import diskstats
+from probe import clock, metrics, proc, vitals
+from probe.coldness import diskstats, mountstats
 from probe.engine_control import is_healthy, process, tail
 from probe.errors import ProbeError
 from probe.files import canonical, read_json
@@ -99,6 +99,8 @@ class Engine:
         row: Dict[str, Any] = {"when": when, "phase": phase, "tier": tier, "mono_ns": clock.mono_ns()}
         row["engine_io"] = proc.io_counters(proc.family(found["pid"])) if found else None
         row["diskstats"] = diskstats(self.kv_dirs[0]) if self.kv_dirs and os.path.isdir(self.kv_dirs[0]) else None
+        row["nfs"] = mountstats(self.kv_dirs[0]) if self.kv_dirs and os.path.isdir(self.kv_dirs[0]) else None
+        row.update(nics=vitals.ports(), drives=vitals.drives(), page_cache=vitals.page_cache())
         array = self.array()
         row["array"] = {k: array.get(k) for k in ("host_read_bytes", "media_read_bytes")} if array else None
         row["metrics"] = self.metrics()

@@ -29,7 +29,7 @@ class Job:
         self.folder = folder
         self.spec: Dict[str, Any] = load_spec(os.path.join(folder, "job.json"))
         self.kind: str = self.spec["kind"]
-        names = COMMON + (("telemetry.jsonl", "events.jsonl") if self.kind == "soak" else ())
+        names = COMMON + (("telemetry.jsonl", "events.jsonl") if self.kind == "soak" else ()) + (("cells.jsonl",) if self.spec.get("cells") else ())
         self.journals = Journals(folder, names, int(self.spec["limits"]["disk_quota_bytes"]))
         self.deadline_ns = clock.mono_ns() + int(float(self.spec["limits"]["deadline_s"]) * 1e9)
         self.stop_asked = False

@@ -11,11 +11,11 @@ import os
 import queue
 import threading
 import time
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from probe import clock
 from probe.errors import Ended
-from probe.files import dumps
+from probe.files import dumps, sync_dir
 
 SYNC_EVERY_S = 1.0
 
@@ -26,12 +26,14 @@ class Journals:
     def __init__(self, folder: str, names: Tuple[str, ...], quota_bytes: int) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._fds = {name: os.open(os.path.join(folder, name), flags, 0o644) for name in names}
+        sync_dir(folder)  # a power cut must not take the names of files whose lines are synced
         self._sizes = {name: os.fstat(fd).st_size for name, fd in self._fds.items()}
         self.counts: Dict[str, int] = dict.fromkeys(names, 0)
         self._left = quota_bytes - sum(self._sizes.values())
         self._dirty: Dict[str, bool] = {}
         self._queue: Any = queue.SimpleQueue()
         self._failure: Optional[Ended] = None
+        self._watchers: Dict[str, Callable[[Dict[str, Any]], None]] = {}
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
 
@@ -40,6 +42,20 @@ class Journals:
         if stamped:
             row = dict({"wall_ns": clock.wall_ns(), "mono_ns": clock.mono_ns(), "boot_id": clock.boot_id()}, **row)
         self._queue.put((name, row))
+
+    def watch(self, name: str, seen: Callable[[Dict[str, Any]], None]) -> None:
+        """Show each row of a journal, once it is written, to `seen`: in the writer's thread, outside the hot path. It may put rows itself."""
+        self._watchers[name] = seen
+
+    @property
+    def left(self) -> int:
+        """Return how many bytes of the quota are left."""
+        return self._left
+
+    @property
+    def used(self) -> int:
+        """Return how many bytes all journals hold."""
+        return sum(self._sizes.values())
 
     def check(self) -> None:
         """Raise the named end (quota, disk_full, disk) that the writer met."""
@@ -101,6 +117,8 @@ class Journals:
         self._left -= len(line)
         self.counts[name] += 1
         self._dirty[name] = True
+        if name in self._watchers:
+            self._watchers[name](row)
 
     def _sync(self) -> None:
         for name in list(self._dirty):

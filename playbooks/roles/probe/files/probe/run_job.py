@@ -9,7 +9,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Dict, List, Optional
 
-from probe import metrics
+from probe import metrics, preflight
+from probe.cells import run_cells
 from probe.job_main import Job
 from probe.prompts import Shot, tier_label
 from probe.session import CANARY, Session, tier_facts
@@ -20,7 +21,9 @@ def run_job(job: Job) -> None:
     session = Session(job)
     session.begin()
     if session.phases.get("store"):
-        session.store(session.prefixes())
+        wanted = list(session.prefixes())
+        preflight.before_job(job.folder, job.spec, len(wanted))
+        session.store(wanted)
     if session.phases.get("cool"):
         session.cool()
     else:
@@ -39,6 +42,7 @@ def run_job(job: Job) -> None:
         _repeat(session, int(session.phases["repeat"]))
     session.describe(facts)
     session.client()
+    run_cells(session)
 
 
 def _shots(session: Session, phase: str, tier: int, count: int, salt: str = "") -> List[Shot]:

@@ -1,17 +1,20 @@
 """A job of kind `soak`: a closed loop at one concurrency for a set time.
 
-Stored prefixes rotate, so that each is used again as late as possible and the tier, not a cache above it, has to serve.
+Stored prefixes rotate, so that each is used again as late as possible and the tier, not a cache above it, has to serve. A sentinel asks the
+same few prompts now and then (probe.sentinel), and planned disturbances are carried out with their labels (probe.injections).
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from probe import clock
+from probe import clock, preflight
 from probe.errors import Ended, ProbeError
+from probe.injections import Injections
 from probe.job_main import Job
 from probe.prompts import Shot
+from probe.sentinel import Sentinel
 from probe.session import Session, tier_facts
 from probe.telemetry import Telemetry
 
@@ -23,22 +26,30 @@ def run_soak(job: Job) -> None:
     """Store the rotating prefixes, cool, warm up, and keep the load on."""
     session = Session(job)
     session.begin()
-    count = int(job.spec["soak"]["rotate_prefixes"])
+    soak = job.spec["soak"]
+    count = int(soak["rotate_prefixes"])
+    sentinel = Sentinel(soak["sentinel"], session.prompts, job.spec["job"], int(soak["tier"]), count, _say_on(job)) if soak.get("sentinel") else None
+    wanted = [(LABEL, None, n) for n in range(count)] + (sentinel.stored() if sentinel else [])
+    room = preflight.before_job(job.folder, job.spec, len(wanted))
     if session.phases.get("store"):
-        session.store([(LABEL, None, n) for n in range(count)])
+        session.store(wanted)
     if session.phases.get("cool"):
         session.cool()
     else:
         session.engine.ensure(job.sleep)
     session.warm_up()
-    facts: List[Dict[str, Any]] = [tier_facts(session, int(job.spec["soak"]["tier"]), itertools.islice(rotation(session, 1, count), count))]
+    facts: List[Dict[str, Any]] = [tier_facts(session, int(soak["tier"]), itertools.islice(rotation(session, 1, count), count))]
     session.describe(facts)
-    _soak(session, count)
+    _soak(session, count, sentinel, room)
     session.describe(facts)
     session.client()
 
 
-def _soak(session: Session, count: int) -> None:
+def _say_on(job: Job) -> Callable[[str, Dict[str, Any]], None]:
+    return lambda kind, detail: job.journals.put("events.jsonl", {"kind": kind, "detail": detail})
+
+
+def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List[Dict[str, Any]]) -> None:
     soak, job = session.spec["soak"], session.job
     seconds, tier = float(soak["seconds"]), int(soak["tier"])
     cap = soak.get("request_cap")
@@ -47,10 +58,15 @@ def _soak(session: Session, count: int) -> None:
         session.residency("before_tier", tier)
         session.counters("before", "soak", tier)
         until = clock.mono_ns() + int(seconds * 1e9)
-        with Telemetry(job, session) as telemetry:
-            shots = rotation(session, tier, count, until)
+        if sentinel:
+            job.journals.watch("records.jsonl", sentinel.see)
+        with Telemetry(job, session) as telemetry, Injections(job, session.engine):
+            shots = rotation(session, tier, count, until, sentinel)
             session.send(shots, tier, measured=True, offsets=bool(session.phases.get("chunk_offsets")), keep=False, backoff=True, spacing_ns=spacing)
+        if sentinel:
+            sentinel.finish()
         row["detail"] = {"seconds": seconds, "requests": job.progress["done"], "rotate_prefixes": count, "spacing_ns": spacing}
+        row["detail"].update(room=room, journal_bytes=job.journals.used)
         try:
             session.engine.wait_healthy(job.sleep, 60)
             session.counters("after", "soak", tier)
@@ -65,11 +81,16 @@ def _soak(session: Session, count: int) -> None:
             row["detail"]["telemetry_problem"] = "%s: %s" % (type(telemetry.problem).__name__, telemetry.problem)
 
 
-def rotation(session: Session, tier: int, count: int, until_ns: Optional[int] = None) -> Iterator[Shot]:
-    """Yield requests until the time is over: prefix 0, 1, 2, ... and round again, each lap with a new suffix, so that only the prefix can hit."""
+def rotation(session: Session, tier: int, count: int, until_ns: Optional[int] = None, sentinel: Optional[Sentinel] = None) -> Iterator[Shot]:
+    """Yield requests until the time is over: prefix 0, 1, 2, ... and round again, each lap with a new suffix, so that only the prefix can hit.
+
+    The sentinel's windows lie in between, so that the load has no gap.
+    """
     prompts, kept, size, lap = session.prompts, {}, 0, 0
     while True:
         for index in range(count):
+            for shot in sentinel.window(clock.mono_ns(), lap * count + index) if sentinel else ():
+                yield shot
             if until_ns is not None and clock.mono_ns() >= until_ns:
                 return
             prefix: Any = kept.get(index)

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any, Dict, List, Optional
 
-from probe import proc
+from probe import proc, vitals
 from probe.errors import ProbeError
 from probe.files import walk_files
 from probe.job_main import Job
@@ -106,14 +106,16 @@ class Telemetry:
 
     def _sample(self) -> None:
         found = self._engine.process() or self._known
-        row: Dict[str, Any] = {"engine": _engine_row(found), "host": host_row(), "kv_dir_bytes": self._kv_bytes()}
+        row: Dict[str, Any] = {"engine": _engine_row(found), "host": vitals.host_row(), "kv_dir_bytes": self._kv_bytes()}
+        row["gpus"] = cards = vitals.accelerators()
+        row.update(nics=vitals.ports(), drives=vitals.drives())
         try:
             now = self._engine.metrics()
             row["metrics"] = {k: v for k, v in now.items() if k.partition("{")[0] in WANTED}
         except ProbeError as error:
             row["metrics"] = {}
             row["metrics_problem"] = str(error)
-        row["counters"] = fatal_counters(self._engine.array())
+        row["counters"] = fatal_counters(self._engine.array(), cards)
         self._job.journals.put("telemetry.jsonl", row)
 
     def _kv_bytes(self) -> Optional[int]:
@@ -150,22 +152,6 @@ def _engine_row(found: Optional[Dict[str, Any]]) -> Dict[str, Any]:
     return row
 
 
-def host_row() -> Dict[str, Any]:
-    """Return {mem_available_bytes, load1, cpu_s (busy seconds of all processors since boot)}."""
-    row: Dict[str, Any] = {"mem_available_bytes": None, "load1": None, "cpu_s": None}
-    try:
-        with open("/proc/meminfo", encoding="ascii") as f:
-            row["mem_available_bytes"] = next(int(line.split()[1]) * 1024 for line in f if line.startswith("MemAvailable:"))
-        with open("/proc/loadavg", encoding="ascii") as f:
-            row["load1"] = float(f.read().split()[0])
-        with open("/proc/stat", encoding="ascii") as f:
-            user, nice, system, _idle, _iowait, irq, softirq = (int(v) for v in f.readline().split()[1:8])
-        row["cpu_s"] = (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, StopIteration):
-        pass
-    return row
-
-
 _SYSFS = {
     "ecc_uncorrected": ("/sys/devices/system/edac/mc/mc*/ue_count", ""),
     "aer_fatal": ("/sys/bus/pci/devices/*/aer_dev_fatal", "TOTAL_ERR_FATAL"),
@@ -174,13 +160,19 @@ _SYSFS = {
 }
 
 
-def fatal_counters(array: Optional[Dict[str, Any]]) -> Dict[str, int]:
-    """Return each fatal counter that has a source on this host or in the array's file. Without a source the key is absent: 0 would be a claim."""
+def fatal_counters(array: Optional[Dict[str, Any]], cards: Optional[Dict[str, Dict[str, int]]] = None) -> Dict[str, int]:
+    """Return each fatal counter that has a source on this host or in the array's file. Without a source the key is absent: 0 would be a claim.
+
+    Uncorrected errors of accelerators (`cards`, of probe.vitals) are added to those of the host's memory.
+    """
     out: Dict[str, int] = {}
     for name, (pattern, word) in _SYSFS.items():
         values = [v for v in (_counter(path, word) for path in glob.glob(pattern)) if v is not None]
         if values:
             out[name] = sum(values)
+    told = [card["ecc_uncorrected"] for card in (cards or {}).values() if "ecc_uncorrected" in card]
+    if told:
+        out["ecc_uncorrected"] = out.get("ecc_uncorrected", 0) + sum(told)
     for name, value in ((array or {}).get("counters") or {}).items():
         if isinstance(value, int):
             out[name] = out.get(name, 0) + value

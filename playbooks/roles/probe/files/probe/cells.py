@@ -1,0 +1,104 @@
+"""Cells: other claims of the vendor, measured once a run, behind everything that is judged. Each is one line of cells.jsonl.
+
+`started_ns` to `ended_ns` is the time that counts, `bytes` what was moved in it, and `cold` says that none of it came from memory, which is
+shown (`proof`) and not assumed. A cell that could not be measured has a `problem` in words and no times.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, List
+
+from probe import clock
+from probe.cells_io import read_tier, write_checkpoint
+from probe.cells_tools import bandwidth_matrix, raw_fio
+from probe.coldness import diskstats, drop_cache
+from probe.errors import Ended, ProbeError
+from probe.session import Session
+
+FIRST_TOKEN_LABEL = "cell-first-token"
+
+
+def run_cells(session: Session) -> None:
+    """Measure the cells of the job file in the order of probe.jobspec.CELLS; the engine's restart comes last."""
+    for spec in session.spec.get("cells") or []:
+        kind = spec["cell"]
+        with session.job.phase("cell") as row:
+            session.engine.wait_idle(session.job.sleep)
+            found: Dict[str, Any] = {"cell": kind, "cold": False}
+            try:
+                found.update(_MEASURES[kind](session, spec))
+            except Ended:
+                raise
+            except (ProbeError, OSError) as error:
+                found["problem"] = str(error)
+            session.job.journals.put("cells.jsonl", found)
+            row["detail"] = {"cell": kind, "problem": found.get("problem")}
+            row["ok"] = "problem" not in found
+
+
+def _model_load(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
+    """Stop the engine, put its weights out of memory, start it: the time to healthy and to the first token. `weights` names the directory."""
+    engine, job = session.engine, session.job
+    engine.control("stop")
+    proof = _without_list(drop_cache(str(spec["weights"])))
+    before, started = diskstats(str(spec["weights"])), clock.mono_ns()
+    engine.control("start", timeout=float(spec.get("timeout_s") or 3600))
+    engine.wait_healthy(job.sleep, float(spec.get("timeout_s") or 3600))
+    healthy = clock.mono_ns()
+    label = "%s/%s" % (FIRST_TOKEN_LABEL, session.spec["job"])
+    brief = session.send([session.prompts.shot("cell", None, 0, session.prompts.prefix(label, 0), label, "m", 1)], 1, offsets=False)[0]
+    if brief["error"] or brief["first_text_ns"] is None:
+        raise ProbeError("cell", "The engine answered its first request with an error: %s." % (brief["error"],))
+    row = {"started_ns": started, "healthy_ns": healthy, "ended_ns": brief["first_text_ns"], "bytes": proof["bytes"], "proof": proof}
+    row.update(cold=proof["bytes"] > 0 and proof["resident_bytes"] == 0, disk_before=before, disk_after=diskstats(str(spec["weights"])))
+    return row
+
+
+def _checkpoint(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
+    folder = _folder(session, spec)
+    before = diskstats(folder)
+    return dict(write_checkpoint(folder, int(spec["bytes"]), session.job.check), disk_before=before, disk_after=diskstats(folder))
+
+
+def _tier_read(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
+    """Read stored KV files as the offload does, several at a time and past the page cache."""
+    folder = str(spec.get("dir") or (session.engine.kv_dirs or [""])[0])
+    if not os.path.isdir(folder):
+        raise ProbeError("cell", "This arm has no directory of KV files to read.")
+    proof = _without_list(drop_cache(folder))
+    before = diskstats(folder)
+    row = read_tier(folder, int(spec["bytes"]), int(spec.get("threads") or 8), int(spec.get("block_bytes") or 4 << 20), session.job.check)
+    row.update(proof=proof, disk_before=before, disk_after=diskstats(folder))
+    row["cold"] = proof["resident_bytes"] == 0 and row["bytes"] == int(spec["bytes"])
+    return row
+
+
+def _fio(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
+    return raw_fio(spec if spec.get("filename") else dict(spec, dir=_folder(session, spec)), session.job.check)
+
+
+def _ib_write_bw(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
+    return bandwidth_matrix(spec, session.job.check)
+
+
+def _folder(session: Session, spec: Dict[str, Any]) -> str:
+    """Return the directory to write to: the one named, else the directory that holds the arm's KV directory."""
+    folder = spec.get("dir") or (os.path.dirname(session.engine.kv_dirs[0]) if session.engine.kv_dirs else "")
+    if not folder or not os.path.isdir(str(folder)):
+        raise ProbeError("cell", "The cell %s has no directory on this arm's medium." % spec["cell"])
+    return str(folder)
+
+
+def _without_list(found: Dict[str, Any]) -> Dict[str, Any]:
+    keys: List[str] = ["dir", "fs_type", "source", "files", "bytes", "resident_bytes", "method"]
+    return {key: found[key] for key in keys}
+
+
+_MEASURES: Dict[str, Callable[[Session, Dict[str, Any]], Dict[str, Any]]] = {
+    "checkpoint": _checkpoint,
+    "tier_read": _tier_read,
+    "fio": _fio,
+    "ib_write_bw": _ib_write_bw,
+    "model_load": _model_load,
+}

@@ -1,0 +1,61 @@
+"""Before anything is stored or a soak begins: does it fit, and can the medium be made cold at all? Refused with the numbers."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional
+
+from probe.coldness import require_coolable
+from probe.errors import Refused
+
+SPARE_PERCENT = 110  # file systems want some room of their own
+REQUEST_BYTES, SAMPLE_BYTES = 900, 4096  # of one line of records.jsonl without chunk offsets, and of telemetry.jsonl: more than was seen
+REQUESTS_PER_S = 20  # of one slot: no engine answers a long prompt in less than 50 ms
+
+
+def require_room(folder: str, needed: int, what: str) -> Dict[str, Any]:
+    """Return {dir, needed_bytes, free_bytes} of a folder; refuse, with the numbers, when `needed` bytes and a tenth do not fit."""
+    found = os.statvfs(folder)
+    free = found.f_bavail * found.f_frsize
+    if needed * SPARE_PERCENT > free * 100:
+        raise Refused(
+            "no_room",
+            "%s needs %.3f GB in %s, and that file system has %.3f GB free. Make room there, or name another place; nothing was started."
+            % (what, needed / 1e9, folder, free / 1e9),
+        )
+    return {"dir": folder, "needed_bytes": needed, "free_bytes": free}
+
+
+def require_medium(kv_dirs: List[str], needed: int) -> List[Dict[str, Any]]:
+    """Return [{dir, fs_type, source, needed_bytes, free_bytes}]; refuse a file system that cannot be made cold by its name, and one too full."""
+    rows = []
+    for folder in kv_dirs:
+        mount = require_coolable(folder)
+        row = require_room(folder, -(-needed // len(kv_dirs)), "The store phase")
+        rows.append(dict(row, fs_type=mount["fs_type"], source=mount["source"]))
+    return rows
+
+
+def store_bytes(spec: Dict[str, Any], prefixes: int) -> Optional[int]:
+    """Return how many bytes of KV so many prefixes of a job are, None where the job file does not say what a token takes."""
+    token = (spec["engine"].get("declared") or {}).get("kv_bytes_per_token")
+    known = isinstance(token, (int, float)) and not isinstance(token, bool) and token > 0
+    return int(prefixes * int(spec["workload"]["context_tokens"]) * token) if known else None
+
+
+def journal_bytes(spec: Dict[str, Any]) -> int:
+    """Return how much a soak's journals take at most: its samples and its requests (capped, or 20 a second and slot), but never beyond the quota."""
+    soak, seconds = spec["soak"], float(spec["soak"]["seconds"])
+    requests = float(soak.get("request_cap") or seconds * int(soak["tier"]) * REQUESTS_PER_S)
+    return min(int(spec["limits"]["disk_quota_bytes"]), int(seconds / float(soak["telemetry_s"]) * SAMPLE_BYTES + requests * REQUEST_BYTES))
+
+
+def before_job(folder: str, spec: Dict[str, Any], prefixes: int) -> List[Dict[str, Any]]:
+    """Check a job before its first request: the medium of what it stores, and room for the journals of a soak. Return what was found."""
+    rows: List[Dict[str, Any]] = []
+    if spec["phases"].get("store"):
+        needed = store_bytes(spec, prefixes)
+        rows += require_medium(list(spec["engine"].get("kv_dirs") or []), needed or 0)
+    if spec["kind"] == "soak":
+        rows.append(dict(require_room(folder, journal_bytes(spec), "The soak's journals"), fs_type=None, source=None))
+    return rows
