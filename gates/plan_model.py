@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from gates.schema import Choice, Exact, Items, Maybe, Measure, Table, Whole, Words, YesNo, of, section
+from gates.schema import Choice, Exact, Items, Maybe, Measure, Section, Table, Whole, Words, YesNo, later, of, section
 from gates.units import Quantity
 
 GATES = ("G1", "G2", "G3", "G4")
@@ -159,6 +159,7 @@ class Workload:
     warmup_requests: int = of(Whole(1, 10**4))
     identity_repeats: int = of(Whole(1, 10**5))
     run_timeout: Quantity = of(_TIME)
+    cells: tuple[str, ...] = later(Items(Choice(("checkpoint", "tier_read", "fio", "ib_write_bw", "model_load"))), ())
 
     def requests(self, tier: int) -> int:
         """Return the measured requests of one tier in one run: max(min, per_concurrency x tier), rounded up to a multiple of the tier."""
@@ -339,6 +340,18 @@ class ChangePoint:
 
 
 @dataclass(frozen=True)
+class PlannedInjection:
+    """A disturbance of the soak that both parties agreed to: what (a name of the site's list, or engine-restart), when, and for how long."""
+
+    label: str = of(
+        Words(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", "1 to 60 letters, digits, dots, dashes or underscores", "1 到 60 个字母、数字、点、连字符或下划线")
+    )
+    action: str = of(Words(r"[a-z0-9][a-z0-9-]{0,59}", "a name of lower-case letters, digits and dashes", "由小写字母、数字和连字符组成的名称"))
+    at: Quantity = of(_TIME)
+    lasts: Quantity = of(_TIME)
+
+
+@dataclass(frozen=True)
 class G4:
     """The 72 h stability gate. All times are the plan's: a simulated rig scales them by rig.time_scale."""
 
@@ -358,6 +371,7 @@ class G4:
     coverage_min: Decimal = of(_OPEN_RATIO)
     gap_max: Quantity = of(_TIME)
     fatal_counters: tuple[str, ...] = of(Items(Words(r"[a-z0-9_]{1,60}", "a counter's name", "计数器名")))
+    injections: tuple[PlannedInjection, ...] = later(Items(Section(PlannedInjection)), ())
 
 
 @dataclass(frozen=True)

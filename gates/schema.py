@@ -260,7 +260,9 @@ class Section:
                 problems.add(join(path, str(key)), f"this key is unknown; known here: {listed}.", f"未知的键；此处可用：{listed}。")
         got: dict[str, Any] = {}
         for key, field in specs.items():
-            if key not in value:
+            if key not in value and "absent" in field.metadata:
+                got[field.name] = field.metadata["absent"]
+            elif key not in value:
                 problems.add(join(path, key), "this key is missing.", "缺少此键。")
                 got[field.name] = BAD
             else:
@@ -268,12 +270,18 @@ class Section:
         return BAD if BAD in got.values() else self.cls(**got)
 
     def write(self, value: Any) -> Any:
-        return {key_of(f): f.metadata["spec"].write(getattr(value, f.name)) for f in dataclasses.fields(self.cls)}
+        written = [f for f in dataclasses.fields(self.cls) if "absent" not in f.metadata or getattr(value, f.name) != f.metadata["absent"]]
+        return {key_of(f): f.metadata["spec"].write(getattr(value, f.name)) for f in written}
 
 
 def of(spec: Spec, key: str = "") -> Any:
     """Declare a field of a section; `key` where the YAML name differs from the attribute."""
     return dataclasses.field(metadata={"spec": spec, "key": key})
+
+
+def later(spec: Spec, absent: Any) -> Any:
+    """Declare a field that sections written before it existed lack. Lacking it means `absent`, which is never written: their hashes stay."""
+    return dataclasses.field(metadata={"spec": spec, "key": "", "absent": absent})
 
 
 def section(cls: type, key: str = "") -> Any:

@@ -69,8 +69,9 @@ def run_step(plan: Plan, *, key: str, arm: str, run_index: int, prompts: str, st
             "output_tokens": work.output_tokens,
             "warmup": work.warmup_requests,
             "canary": plan.arms.recovers(arm),
+            **({"cells": list(work.cells)} if work.cells else {}),
         },
-        expects={MEASURED_ON: RUN_PACK},
+        expects={MEASURED_ON: (*RUN_PACK, "cells.jsonl") if work.cells else RUN_PACK},
         changes_target=True,
         measured=True,
         timeout_s=_timeout(plan, work.run_timeout.base),
@@ -98,6 +99,8 @@ def soak_step(plan: Plan) -> StepSpec:
             "tier": plan.g4.tier,
             "tiers": [{"tier": plan.g4.tier, "requests": work.requests(plan.g4.tier)}],
             "telemetry_s": _telemetry_s(plan),
+            "sentinel": {"every_s": float(plan.scaled_seconds(plan.g4.window.base)), "prefixes": plan.g4.tier},
+            **_injections(plan),
             "context_tokens": work.context_tokens,
             "suffix_tokens": work.suffix_tokens,
             "output_tokens": work.output_tokens,
@@ -109,6 +112,15 @@ def soak_step(plan: Plan) -> StepSpec:
         measured=True,
         timeout_s=whole + _timeout(plan, work.run_timeout.base),
     )
+
+
+def _injections(plan: Plan) -> dict[str, list[dict[str, object]]]:
+    """Return the planned disturbances in the clock's seconds; nothing where there is none."""
+    rows: list[dict[str, object]] = [
+        {"label": i.label, "action": i.action, "at_s": float(plan.scaled_seconds(i.at.base)), "seconds": float(plan.scaled_seconds(i.lasts.base))}
+        for i in plan.g4.injections
+    ]
+    return {"injections": rows} if rows else {}
 
 
 def judge_step(key: str = "judge") -> StepSpec:
@@ -127,9 +139,9 @@ def telemetry_period_ns(plan: Plan) -> int:
 
 
 def _telemetry_s(plan: Plan) -> float:
-    # Five samples within the largest gap that the plan allows, but never so often that the sampler loads the target.
+    # Every 5 s, or five samples within the largest gap that the plan allows, but never so often that the sampler loads the target.
     wanted = float(plan.scaled_seconds(plan.g4.gap_max.base)) / 5
-    return max(0.05, min(15.0, round(wanted, 3)))
+    return max(0.05, min(5.0, round(wanted, 3)))
 
 
 def _timeout(plan: Plan, seconds: Decimal) -> int:

@@ -176,7 +176,18 @@ HOST = Keys(
 )
 TARGETS = Keys(
     {"simulated": YesNo(), "hosts": Named(NAME, HOST), "engine": Free(), "arms": Free()},
-    {"rack": TEXT, "faults": Free(), "fabric": Free(), "array": Free(), "volume": Free(), "offload": Free(), "workload": Free(), "facts": Free()},
+    {
+        "rack": TEXT,
+        "faults": Free(),
+        "fabric": Free(),
+        "array": Free(),
+        "volume": Free(),
+        "offload": Free(),
+        "workload": Free(),
+        "facts": Free(),
+        "cells": Free(),
+        "injections": Free(),
+    },
 )
 FILE = Keys(
     {

@@ -185,6 +185,7 @@ def _collected(ctx: Ctx, ended: drive.Ended) -> Outcome:
     if trouble is not None:
         return failed(trouble, result=memo)
     rest, offsets = journal.rest(ctx, ended.folder / "staging")
+    memo["injections"] = journal.injections(ctx, ended.folder / "staging")
     memo["timing"] = journal.timing(ctx, ended.folder / "staging") if whole else None
     outcome = done(result=memo, offsets=offsets) if whole else journal.broken_off(ctx, memo, offsets)
     outcome.writes += [*writes, *rest]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,21 @@ def timing(ctx: Ctx, staging: Path) -> dict[str, Any] | None:
     """Return what the run took, for the estimate of the next one."""
     path = next(iter(sorted(staging.glob("*/*.d/phases.jsonl"))), None)
     return expected.timing(ctx.current.spec.get("params") or {}, path) if path else None
+
+
+def injections(ctx: Ctx, staging: Path) -> list[dict[str, Any]]:
+    """Return the planned disturbances that the job carried out, [{label, from_ns, to_ns, boot_id}]: only labels that the step was given count."""
+    planned = {row["label"] for row in (ctx.current.spec.get("params") or {}).get("injections") or []}
+    found = []
+    for path in sorted(staging.glob("*/*.d/events.jsonl")) if planned else []:
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                event = json.loads(line)
+                if event["kind"] == "injection" and event["detail"]["label"] in planned:
+                    found.append({key: event["detail"][key] for key in ("label", "from_ns", "to_ns", "boot_id")})
+            except (ValueError, KeyError, TypeError):
+                continue  # the judge reads the journal strictly and says what is wrong with it
+    return found
 
 
 def ended_well(reply: Mapping[str, Any], staging: Path, host: str) -> bool:

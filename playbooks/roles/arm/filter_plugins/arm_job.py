@@ -7,6 +7,7 @@ from typing import Any
 
 _BEGIN_S, _TIER_S = 4.0, 1.2  # calibration, restart and cooling; before and after each tier: dropping caches, looking, waiting for idle
 _NEEDED = ("key", "kind", "set", "tiers", "context_tokens", "suffix_tokens", "output_tokens")
+_CELLS = {"checkpoint": ("bytes",), "tier_read": ("bytes",), "fio": ("bytes",), "ib_write_bw": ("pairs",), "model_load": ("weights",)}
 _QUOTA = 2_000_000_000  # bytes of journals
 
 
@@ -68,7 +69,8 @@ def arm_job(
             "repeat": int(step.get("repeat", 0)),
             "chunk_offsets": step["kind"] != "soak",
         },
-        "soak": _soak(step),
+        "soak": _soak(step, site),
+        **_cells(engine, step, site),
         "limits": {
             "request_timeout_s": settings.get("request_timeout_s", 60),
             "disk_quota_bytes": int(site.get("disk_quota_bytes", _QUOTA)),
@@ -81,7 +83,7 @@ def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any]) -> int:
     """Return how many bytes the store phase of this step writes (prefixes x length x bytes a token), 0 without one."""
     if not step.get("store") or not engine["kv_dirs"]:
         return 0
-    return _prefixes(step) * int(step["context_tokens"]) * int(engine["kv_token_bytes"])
+    return _stored(step) * int(step["context_tokens"]) * int(engine["kv_token_bytes"])
 
 
 def expected_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
@@ -90,7 +92,7 @@ def expected_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
     prefill = prompt * engine["prefill_token_s"]
     loads = bool(step.get("canary")) and engine["load_token_s"] is not None
     request = int(step["context_tokens"]) * engine["load_token_s"] if loads else prefill
-    store = _prefixes(step) * prefill if step.get("store") and engine["kv_dirs"] else 0.0
+    store = _stored(step) * prefill if step.get("store") and engine["kv_dirs"] else 0.0
     other = (int(step.get("warmup", 0)) + int(step.get("repeat", 0))) * prefill
     load = float(step["seconds"]) if step["kind"] == "soak" else sum(int(tier["requests"]) for tier in step["tiers"]) * request
     return float(_BEGIN_S + _TIER_S * len(step["tiers"]) + store + other + load)
@@ -101,10 +103,14 @@ def output_tokens(wanted: int, faults: Mapping[str, float]) -> int:
     return max(2, round(wanted * (1 - min(0.9, 0.25 * faults.get("unequal-work", 0.0)))))
 
 
-def _soak(step: Mapping[str, Any]) -> dict[str, Any] | None:
+def _soak(step: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any] | None:
     if step["kind"] != "soak":
         return None
+    optional: dict[str, Any] = {"sentinel": step["sentinel"]} if step.get("sentinel") else {}
+    if step.get("injections"):
+        optional["injections"] = [{**row, **_commands(str(row["action"]), site)} for row in step["injections"]]
     return {
+        **optional,
         "seconds": step["seconds"],
         "tier": step["tier"],
         "telemetry_s": step["telemetry_s"],
@@ -113,9 +119,42 @@ def _soak(step: Mapping[str, Any]) -> dict[str, Any] | None:
     }
 
 
+def _commands(action: str, site: Mapping[str, Any]) -> dict[str, Any]:
+    """Return {start, stop} of a disturbance, which the plan names and the site describes; the probe itself knows how to restart the engine."""
+    if action == "engine-restart":
+        return {}
+    found = (site.get("injections") or {}).get(action) or {}
+    if not found.get("start"):
+        raise ValueError(f"The plan's injection {action} has no command: targets.injections.{action}.start is missing.")
+    return {key: [str(word) for word in found.get(key) or []] for key in ("start", "stop")}
+
+
+def _cells(engine: Mapping[str, Any], step: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any]:
+    """Return {cells: [...]} with the site's settings of each cell that the plan asks for, in the probe's order; nothing where there is none.
+
+    A setting may be one value for every arm, or {ARM: value} below `by_arm`. A cell that reads the tier has no place in an arm without one.
+    """
+    rows = []
+    for kind in _CELLS:
+        if kind not in (step.get("cells") or ()) or (kind == "tier_read" and not engine["kv_dirs"]):
+            continue
+        given = dict((site.get("cells") or {}).get(kind) or {})
+        by_arm = given.pop("by_arm", None) or {}
+        row = {"cell": kind, **given, **(by_arm.get(step["arm"]) or {})}
+        if lacking := [key for key in _CELLS[kind] if key not in row]:
+            raise ValueError(f"The plan asks for the cell {kind}, and targets.cells.{kind} lacks {', '.join(lacking)}.")
+        rows.append(row)
+    return {"cells": rows} if rows else {}
+
+
 def _prefixes(step: Mapping[str, Any]) -> int:
     count = sum(int(tier["requests"]) for tier in step["tiers"])
     return int(step.get("rotate_prefixes") or count) if step["kind"] == "soak" else count
+
+
+def _stored(step: Mapping[str, Any]) -> int:
+    """Return how many prefixes the store phase sends: those of the load, and those of the soak's sentinel."""
+    return _prefixes(step) + int((step.get("sentinel") or {}).get("prefixes") or 0)
 
 
 class FilterModule:
