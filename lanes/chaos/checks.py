@@ -27,6 +27,7 @@ from tests.processes import mentions
 LOST, DOUBLED, WRONG = "lost", "doubled", "wrong verdict"
 CANCEL_S = 30.0
 GOOD_BYE_S = 5.0
+ASK_A_PERSON = {"unreachable", "disk_full", "report_failed", "run_lost"}  # errors that a fault of the lane may end in
 NO_PASS = ("fail", "inconclusive", "invalid")
 
 
@@ -59,6 +60,8 @@ def of_all() -> list[Finding]:
 
 
 def _status(attempt: Attempt, soak: Soak) -> list[Finding]:
+    if odd := sorted(set(soak.problems) - ASK_A_PERSON):
+        return [Finding(LOST, f"a person was asked for what the engine should have mended: {', '.join(odd)}")]
     if attempt.status == RunStatus.FINISHED or (attempt.status == RunStatus.CANCELED and "cancel" in soak.facts):
         late = (soak.ended_s or 0) - soak.canceled_at if soak.canceled_at else 0.0
         return [Finding(LOST, f"the cancel took {late:.0f} s")] if late > CANCEL_S * patience() else []

@@ -245,4 +245,3 @@ FAULTS: dict[str, Callable[[Strike], bool]] = {
     "target reboot": reboot_target,
     "cancel": cancel,
 }
-ONCE_AN_ATTEMPT = ("SIGKILL probe", "target reboot", "cancel")  # they decide what the attempt ends in

@@ -15,7 +15,7 @@ from app.attempts.models import VerdictRevision
 from app.kit.db import read_session
 from app.settings import settings
 from lanes.chaos import checks
-from lanes.chaos.faults import FAULTS, ONCE_AN_ATTEMPT, Strike
+from lanes.chaos.faults import FAULTS, Strike
 from lanes.chaos.fleet import Fleet, Soak
 from lanes.chaos.postgres import Postgres
 from lanes.chaos.table import Table
@@ -23,7 +23,8 @@ from tests.needs import NEEDS, postgres_programs
 from tests.processes import mentions
 
 WAVE = 8
-FATES = 3  # attempts of a wave whose end a fault decides: canceled, killed, rebooted
+FATES = ("cancel", "cancel", "SIGKILL probe", "target reboot")  # of the attempts of a wave whose end a fault decides
+CANCEL_AT_BOUNDARY, DIE_AT_A_LOOK = 0.3, 0.1
 WAVE_S = 180.0  # in which a wave must have ended, times checks.patience()
 AT_BOUNDARY = 0.3
 PAUSE_S = (0.8, 2.4)
@@ -37,7 +38,7 @@ class Lane:
         self.folder, self.table, self.dice, self.on_postgres = folder, table, dice, on_postgres
         self.reference = ""
         self.struck: list[tuple[float, str]] = []
-        self.faults = [f for f in FAULTS if f not in table.not_run and (on_postgres or f not in ON_POSTGRES)]
+        self.faults = [f for f in FAULTS if f not in (*table.not_run, *FATES) and (on_postgres or f not in ON_POSTGRES)]
         self.bag: list[str] = []
         self.sentences: list[str] = []
 
@@ -73,7 +74,7 @@ class Lane:
     def wave(self) -> None:
         """Let a wave of attempts run under faults, and check every one of them."""
         soaks = self.fleet.launch(WAVE, real=1)
-        self.fated = set(self.dice.sample([soak.id for soak in soaks], FATES))
+        self.fates = dict(zip(self.dice.sample([soak.id for soak in soaks], len(FATES)), FATES, strict=True))
         self._until_ended(soaks, faults=True)
         self._check(soaks)
 
@@ -82,6 +83,7 @@ class Lane:
         while self.fleet.open() and time.monotonic() < deadline:
             moved = self.fleet.look()
             if faults:
+                self._let_fate_strike(moved)
                 for soak, where in moved:
                     if self.dice.random() < AT_BOUNDARY / checks.patience():
                         self._strike(soak, where)
@@ -98,16 +100,29 @@ class Lane:
 
     def _draw(self, soak: Soak, where: str) -> bool:
         for fault in self.bag:
-            if fault in ONCE_AN_ATTEMPT and soak.id not in self.fated:
-                continue
-            began = time.monotonic()
-            if FAULTS[fault](Strike(self.fleet, soak, self.dice)):
+            if self._hit(fault, soak, where):
                 self.bag.remove(fault)
-                self.table.injected[fault] += 1
-                self.struck.append((began, fault))
-                self._say(f"{fault:<30} {where:<26} {soak.id[-6:]}")
                 return True
         return False
+
+    def _let_fate_strike(self, moved: list[tuple[Soak, str]]) -> None:
+        """Cancel what is to be canceled at one of its boundaries, and kill what is to die while its job runs."""
+        boundaries = {soak.id: where for soak, where in moved}
+        for soak in self.fleet.open():
+            fate = "" if soak.facts else self.fates.get(soak.id, "")
+            if fate == "cancel" and soak.id in boundaries and self.dice.random() < CANCEL_AT_BOUNDARY:
+                self._hit(fate, soak, boundaries[soak.id])
+            elif fate and fate != "cancel" and self.dice.random() < DIE_AT_A_LOOK:
+                self._hit(fate, soak, "while its job runs")
+
+    def _hit(self, fault: str, soak: Soak, where: str) -> bool:
+        began = time.monotonic()
+        if not FAULTS[fault](Strike(self.fleet, soak, self.dice)):
+            return False
+        self.table.injected[fault] += 1
+        self.struck.append((began, fault))
+        self._say(f"{fault:<30} {where:<26} {soak.id[-6:]}")
+        return True
 
     def _check(self, soaks: list[Soak]) -> None:
         for soak in soaks:

@@ -97,6 +97,7 @@ PLANTED: dict[str, tuple[str, Callable[[Soak], object]]] = {
     "a repeat in a journal": (checks.LOST, lambda k: write(k.root / "jobs" / k.job / "telemetry.jsonl", '{"seq":3}\n')),
     "a row on the target that the evidence lacks": (checks.LOST, lambda k: write(k.root / "jobs" / k.job / "phases.jsonl", '{"seq":4}\n')),
     "a host lock": (checks.LOST, lambda k: add(HostLock(target="C/gpu01", attempt_id=k.id, fence=1))),
+    "an error that nobody should have been asked about": (checks.LOST, lambda k: k.problems.append("internal")),
     "an attempt that never ends": (checks.LOST, lambda k: setattr(k, "ended_s", None)),
     "an attempt that ends in error": (checks.LOST, lambda k: change(update(Attempt).where(Attempt.id == k.id).values(status="error"))),
 }
