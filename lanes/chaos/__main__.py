@@ -43,8 +43,9 @@ def main() -> int:
                     break
         except KeyboardInterrupt:
             print("interrupted; what was seen so far:")
+            arguments.no_control = True
         seconds = time.monotonic() - began
-        print(f"\nQuadgate: seed {arguments.seed}, {seconds:.0f} s, 2 kinds of database\n" if len(databases) == 2 else "\nQuadgate on SQLite\n")
+        print(f"\nQuadgate on {' and '.join(('SQLite', 'PostgreSQL')[: len(databases)])}, seed {arguments.seed}, {seconds:.0f} s\n")
         print("\n".join(table.lines()), *sentences, sep="\n")
         if not arguments.no_control:
             print("\nThe control, a long-running Celery task with late acknowledgement, must show losses or doubles:\n", flush=True)

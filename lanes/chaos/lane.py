@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -46,7 +47,7 @@ class Lane:
     def service(self) -> Iterator[Lane]:
         """Start the service, and at the end stop it and look for what is left of it."""
         with ExitStack() as stack:
-            postgres = Postgres(self.folder) if self.on_postgres else None
+            postgres = Postgres(Path(tempfile.mkdtemp(prefix="p", dir=self.folder))) if self.on_postgres else None
             if postgres:
                 stack.callback(postgres.close)
             self.fleet = Fleet(self.folder, postgres)
