@@ -30,6 +30,7 @@ from app.kit.i18n import N_
 from app.kit.words import in_words
 from app.plans import repository as plans
 from app.plans.reading import plan_of
+from gates import time_needed
 from gates.canonical import canonical_bytes, sha256_of
 from gates.model import StepKind, Verdict
 from gates.pipeline import may_retry, may_start
@@ -55,7 +56,8 @@ LONGEST_REASON = 2000
 def start_attempt(s: Session, *, engagement_id: str, gate: str, rehearsal: bool = False, actor: Actor) -> Attempt:
     """Start an attempt or a rehearsal at a gate: its steps are laid out and it is due at once.
 
-    Raises Refused with the rule's sentence when the pipeline does not allow it (gates.pipeline.may_start).
+    Raises Refused with the rule's sentence when the pipeline does not allow it (gates.pipeline.may_start), or when the attempt cannot end
+    within the calendar (gates.time_needed).
     """
     require(actor, Permission.START_ATTEMPT)
     engagement = find(s, engagement_id, actor, lock=True)
@@ -63,6 +65,8 @@ def start_attempt(s: Session, *, engagement_id: str, gate: str, rehearsal: bool 
     if refusal:
         raise Refused(refusal.code, refusal.text)
     revision = plans.revisions(s, engagement_id)[-1]
+    if not rehearsal and (late := time_needed.refusal(plan_of(revision), gate, engagement.g2_baseline, now())):
+        raise Refused("does_not_fit", late)
     tries = [a for a in repository.attempts_of(s, engagement_id) if a.gate == gate and a.rehearsal == rehearsal]
     number = 1 + max((a.number for a in tries), default=0)
     attempt = Attempt(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -19,7 +20,7 @@ from app.attempts.views import gate_title, newest_reports
 from app.engagements import access, repository
 from app.engagements.facts import facts_of
 from app.engagements.models import Engagement
-from app.kit.clock import stamp
+from app.kit.clock import now, stamp
 from app.plans import repository as plans
 from app.plans.models import PlanRevision
 from app.plans.reading import plan_of
@@ -27,6 +28,8 @@ from gates.pipeline import engagement_state, gate_state, may_start, next_action
 from gates.pipeline_facts import GATES, Action, Facts, GateState
 from gates.plan import Plan
 from gates.text import Text
+from gates.time_needed import refusal as time_refusal
+from gates.time_needed import shown as time_shown
 
 # Which permission brings the next action on, and what is said to who lacks it.
 NEEDS = {
@@ -124,7 +127,7 @@ def _item(s: Session, engagement: Engagement, actor: Actor) -> tuple[dict[str, A
         "created_at": stamp(engagement.created_at),
         "version": engagement.version,
         "gates": [_gate(facts, gate, plan, tries) for gate in GATES],
-        "next": _next(s, next_action(facts), actor),
+        "next": _next(s, _timed(next_action(facts), plan, engagement), actor),
     }
     return item, revisions, tries, given
 
@@ -156,6 +159,16 @@ def _gate(facts: Facts, gate: str, plan: Plan, tries: list[Attempt]) -> dict[str
         "on_fail": plan.policy.on_fail[gate],
         "sign_off": plan.policy.sign_off[gate],
     }
+
+
+def _timed(action: Action, plan: Plan, engagement: Engagement) -> Action:
+    """Return the action with how long the gate takes at least; a start that cannot end within the calendar says so instead."""
+    if action.kind != "start" or action.gate is None:
+        return action
+    if refused := time_refusal(plan, action.gate, engagement.g2_baseline, now()):
+        return replace(action, reason=refused)
+    told = time_shown(plan, action.gate, engagement.g2_baseline)
+    return replace(action, reason=Text(f"{action.reason.en} {told.en}", action.reason.zh + told.zh)) if told else action
 
 
 def _next(s: Session, action: Action, actor: Actor) -> dict[str, Any]:
