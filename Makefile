@@ -4,7 +4,7 @@ PY := .venv/bin/python
 SETUP := .venv/.ready
 DEV := .venv/.ready-dev
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-faults-short test-config test-sweep test-vllm test-postgres test-compose chaos chaos-long lint format lock wheelhouse clean
+.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-faults-short test-config test-hardware test-sweep test-vllm test-postgres test-compose bench bench-client chaos chaos-long lint format lock wheelhouse clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -43,6 +43,9 @@ test-faults-short: $(DEV) ## the same for four of them, as CI does (about ten mi
 test-config: $(DEV) ## what the roles render, held against the parsers of the pinned vLLM, LMCache and SGLang (490 MB once, then 25 s)
 	@$(PY) -m pytest lanes/config --timeout 1500 $(ARGS)
 
+test-hardware: $(DEV) ## fabric, array, volume and wiping by the real playbooks over SSH, deployed and removed twice; XFS on a loop device (two minutes)
+	@$(PY) -m pytest lanes/hardware --timeout 1500 $(ARGS)
+
 test-sweep: $(DEV) ## seven bandwidths of the tier move G3 from fail through pass to above the band (about 14 minutes)
 	@$(PY) -m pytest lanes/sweep --timeout 1200 $(ARGS)
 
@@ -55,11 +58,17 @@ test-postgres: $(DEV) ## every test that uses a database, on PostgreSQL instead 
 test-compose: $(DEV) ## docker-compose.yml brought up for real: an engagement through it, containers killed, upgraded (needs Docker)
 	@$(PY) -m pytest lanes/compose --timeout 3600 $(ARGS)
 
+bench: $(DEV) ## time and memory of every script of bench/ against its limits (a soak of 1,000,000 requests takes some minutes and 1 GB)
+	@for script in bench/*.py; do $(PY) $$script || exit 1; done
+
 chaos: $(DEV) ## at least 200 injected faults, nothing lost, doubled or judged wrongly, and a control that shows losses (about 10 minutes; SEED=N)
 	@$(PY) -m lanes.chaos $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 chaos-long: $(DEV) ## the same without end: until Ctrl-C, or for SECONDS=N
 	@$(PY) -m lanes.chaos --long --no-control $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
+
+bench-client: $(SETUP) ## our driver beside vLLM bench, AIPerf and GuideLLM on a server of known truth, into docs/bench-client.md (5 minutes; installs them once, several GB)
+	@$(PY) -m lanes.bench_client $(ARGS)
 
 lint: $(DEV) ## ruff, mypy strict, import contracts, ansible-lint, shellcheck where it is installed
 	@tools/lint.sh

@@ -12,7 +12,7 @@ from gates.bundle import Bundle
 from gates.g4.timeline import Injection, Timeline
 from gates.plan import Plan
 from gates.readers.run_pack import Pack
-from gates.readers.soak_records import SoakRecords
+from gates.readers.soak_records import SoakRecords, middle
 from gates.readers.soak_telemetry import SoakTelemetry
 from gates.rules.estimates import NS
 
@@ -73,16 +73,6 @@ class Soak:
     def files(self, *names: str) -> tuple[str, ...]:
         """Return bundle paths of the pack's files."""
         return tuple(self.pack.path(n) for n in names)
-
-
-def middle(values: Any) -> Fraction:
-    """Return the exact median of a column of whole numbers that is not empty."""
-    n = len(values)
-    half = n // 2
-    if n % 2:
-        return Fraction(int(np.partition(values, half)[half]))
-    parted = np.partition(values, (half - 1, half))
-    return Fraction(int(parted[half - 1]) + int(parted[half]), 2)
 
 
 def slices(plan: Plan, records: SoakRecords, line: Timeline) -> tuple[Slice, ...]:

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gates.bundle import Unreadable
-from gates.readers.shapes import Path, Shape, Wanted, shape_of, whole_lines
+from gates.readers.shapes import Path, Shape, Wanted, is_plain, shape_of, whole_lines
 from gates.readers.strict import Reader, decode
 
 Column = npt.NDArray[np.int64]
 SEQ: Path = ("seq",)
+_LINE_END = 10
 MOST_SHAPES = 64  # a journal with more forms than that is read strictly, line by line
 
 
@@ -64,9 +65,9 @@ class _Lines:
 
     def take(self, block: bytes) -> None:
         """Read a block of whole lines; only the last of a journal may lack its line end."""
-        count = block.count(b"\n")
+        count = int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == _LINE_END))
         if self.shapes and block.endswith(b"\n"):
-            found = self.shapes[0].lines(block)
+            found = self.shapes[0].lines(block, plain=is_plain(block, count))
             if len(found) == count:
                 self.number += count
                 self._all_of(self.shapes[0], found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,16 @@ class SoakRecords:
         found: Sequence[int] = np.bincount(self.failure, minlength=len(self.failures)).tolist() if len(self) else []
         named = {str(name): n for name, n in zip(self.failures, found, strict=False) if name is not None and n}
         return dict(sorted(named.items(), key=lambda item: (-item[1], item[0])))
+
+
+def middle(values: Column) -> Fraction:
+    """Return the exact median of a column of whole numbers that is not empty."""
+    n = len(values)
+    half = n // 2
+    if n % 2:
+        return Fraction(int(np.partition(values, half)[half]))
+    parted = np.partition(values, (half - 1, half))
+    return Fraction(int(parted[half - 1]) + int(parted[half]), 2)
 
 
 _COLUMNS = ("sent", "first", "end", "server", "tokens", "tier", "boot", "failure")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -11,18 +12,20 @@ from typing import Any
 import numpy as np
 
 from gates.readers.journal import SEQ, Column, column, numbers, read_journal
-from gates.readers.prometheus import EXTERNAL_HITS, total
+from gates.readers.prometheus import EXTERNAL_HITS, parse_series, total
 from gates.readers.shapes import Path, Shape, Wanted
 from gates.readers.strict import Reader, at, count
 
 DEAD, UNSEEN = -1, -2  # instead of a process: it was gone; the sample does not show it
 _MONO: Path = ("mono_ns",)
+_WHOLE = re.compile(rb"\d{1,18}(?:\.0)?")
 GAUGES: Mapping[str, Path] = {
     "rss": ("engine", "rss_bytes"),
     "fds": ("engine", "fds"),
     "threads": ("engine", "threads"),
     "kv": ("kv_dir_bytes",),
     "free": ("host", "mem_available_bytes"),
+    "total": ("host", "mem_total_bytes"),
 }
 
 
@@ -74,12 +77,15 @@ class _Samples:
         columns, size = list(zip(*lines, strict=True)), len(lines)
         part = {name: column(shape, path, columns, size) for name, path in self._paths().items()}
         part["seq"] = numbers(columns[shape.places[SEQ]])
-        places = [n for path, n in shape.places.items() if path[:1] == ("metrics",)]
-        series = [path[1] for path in shape.places if path[:1] == ("metrics",)]
-        for values, seq in zip(lines, part["seq"], strict=True):
-            found = total({key: values[n].decode() for key, n in zip(series, places, strict=True)}, EXTERNAL_HITS)
+        series = {path[1]: n for path, n in shape.places.items() if path[:1] == ("metrics",)}
+        first, alone = next(iter(series.values()), 0), len(series) == 1
+        for values, seq in zip(lines, part["seq"].tolist(), strict=True):
+            if alone and _WHOLE.fullmatch(values[first]):  # one series of a whole number, as engines write it: no need to parse its name again
+                self.hits.append((seq, Decimal(values[first].decode())))
+                continue
+            found = total({key: values[n].decode() for key, n in series.items()}, EXTERNAL_HITS)
             if found is not None:
-                self.hits.append((int(seq), found))
+                self.hits.append((seq, found))
         self._keep(shape.row, part)
 
     def row(self, row: Mapping[str, Any]) -> bool:
@@ -137,4 +143,7 @@ class _HitsWanted(Wanted):
     """Takes the series of the tier's hits too, whatever labels they carry."""
 
     def takes_text(self, path: Path) -> bool:
-        return path[:1] == ("metrics",) and len(path) == 2 and path[1].startswith(EXTERNAL_HITS)
+        if path[:1] != ("metrics",) or len(path) != 2 or not path[1].startswith(EXTERNAL_HITS):
+            return False
+        parsed = parse_series(path[1])
+        return parsed is not None and parsed[0] == EXTERNAL_HITS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -59,37 +60,50 @@ def client_healthy(data: Findings, arm: str) -> ClaimResult:
 
 
 def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
-    times, delays = _times(run, tier)
+    found = _seen(run, tier)
     files = (run.pack.path("records.jsonl"), run.pack.path("client.json"))
-    if not times:
+    if found.ttft is None:
         return unknown(run, "no request succeeded at this tier.", "该档位没有成功的请求。", tier=tier, files=("records.jsonl",))
-    ttft = median(times)
-    if not delays:
-        share = to_decimal(Fraction(lag) / ttft, 12)
+    if found.delay is None:
+        share = to_decimal(Fraction(lag) / found.ttft, 12)
         reason = Text(
             "the engine gives no stamps; the event loop's p99 lag is {v} of the TTFT (at most {l}).",
             "引擎不提供时间戳；事件循环 p99 滞后为 TTFT 的 {v}（上限 {l}）。",
         )
-    elif len(delays) < len(times) or min(delays) < 0:
+    elif found.stamped < found.good or found.least < 0:
         return unknown(
             run, "the engine's stamps are missing or contradict the client's.", "引擎时间戳缺失或与客户端矛盾。", tier=tier, files=("records.jsonl",)
         )
     else:
-        share = to_decimal(median(delays) / ttft, 12)
+        share = to_decimal(found.delay / found.ttft, 12)
         reason = Text("the client takes {v} of the TTFT p50 (at most {l}).", "客户端占 TTFT p50 的 {v}（上限 {l}）。")
     return Finding(holds(share <= limit), reason.fill(v=percent(share, limit), l=percent(limit)), share, run.key, tier, files)
 
 
-def _times(run: Run, tier: int) -> tuple[list[int], list[int]]:
-    """Return TTFT (ns) and the client's delay of the first text (ns) of the requests without failure; no delay where the engine gave no stamp."""
+@dataclass(frozen=True)
+class _Seen:
+    """The requests without failure at one tier: medians in nanoseconds, None for none; delays of those that the engine stamped."""
+
+    good: int
+    ttft: Fraction | None
+    stamped: int
+    delay: Fraction | None  # from the engine's first write to the client's first text
+    least: int
+
+
+def _seen(run: Run, tier: int) -> _Seen:
     soak = run.pack.records
     if soak is not None:
+        from gates.readers.soak_records import middle
+
         good = soak.where(soak.good & (soak.tier == tier))
-        return (good.first - good.sent).tolist(), (good.first - good.server)[good.server >= 0].tolist()
+        late = (good.first - good.server)[good.server >= 0]
+        ttft = middle(good.first - good.sent) if len(good) else None
+        return _Seen(len(good), ttft, len(late), middle(late) if len(late) else None, int(late.min()) if len(late) else 0)
     kept = [r for r in run.pack.of(run.phase, tier) if r.failure is None]
-    return [r.ttft_ns for r in kept], [
-        r.first_text_ns - r.server_first_sent_ns for r in kept if r.server_first_sent_ns is not None and r.first_text_ns is not None
-    ]
+    delays = [r.first_text_ns - r.server_first_sent_ns for r in kept if r.server_first_sent_ns is not None and r.first_text_ns is not None]
+    ttft = median([r.ttft_ns for r in kept]) if kept else None
+    return _Seen(len(kept), ttft, len(delays), median(delays) if delays else None, min(delays, default=0))
 
 
 def littles_law(data: Findings, arm: str) -> ClaimResult:

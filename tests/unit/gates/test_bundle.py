@@ -10,7 +10,7 @@ from gates.bundle import Unreadable, make_manifest, read_bundle
 from gates.canonical import canonical_bytes
 from gates.judge import judge
 from gates.plan import parse_plan
-from tests.bundles import g2_evidence
+from tests.bundles import g2_evidence, g4_evidence, soak_plan
 
 
 @pytest.fixture(scope="module")
@@ -170,3 +170,16 @@ def test_wall_clocks_in_the_manifest_survive_canonical_json():
     manifest = make_manifest(plan=parse_plan(), gate="G1", attempt={"id": "a"}, simulated=False, created_at="", files=[entry])
     assert manifest["files"][0]["clocks"]["started_wall_ns"] == "1764437221000000000"
     assert canonical_bytes(manifest) == canonical_bytes(json.loads(canonical_bytes(manifest)))
+
+
+def test_a_journal_that_is_changed_after_the_bundle_was_opened_is_noticed_when_it_is_read(tmp_path):
+    folder = g4_evidence(plan=soak_plan()).write(tmp_path / "bundle")
+    opened = read_bundle(folder)
+    victim = folder / "evidence" / "soak" / "gpu01" / "records.jsonl"
+    name = "evidence/soak/gpu01/records.jsonl"
+    assert b"".join(opened.blocks(name)) == victim.read_bytes()
+    times = victim.stat()
+    victim.write_bytes(victim.read_bytes().replace(b'"http_status":200', b'"http_status":500', 1))
+    os.utime(victim, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(Unreadable, match="differs"):
+        list(opened.blocks(name))
