@@ -169,6 +169,12 @@ def clean(attempt_id: str, folder: Path) -> int:
     return ended
 
 
+def remote_dirs(attempt_id: str) -> list[str]:
+    """Return where, on the targets, the modules of this attempt's playbooks lie that began and left no result: they may go on there."""
+    found = [started.parent for started in (settings().runs_dir / attempt_id).glob("*/started")]
+    return sorted(str(short_dir(folder) / "remote") for folder in found if durable.read_json(folder / "result.json") is None)
+
+
 def short_dir(folder: Path) -> Path:
     """Return the run's directory for sockets, whose paths may have 100 bytes at most: /tmp/qg-<uid>/<hash>, private and ours."""
     base = Path("/tmp") / f"qg-{os.geteuid()}"  # noqa: S108 - checked below

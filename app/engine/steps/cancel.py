@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Step
-from app.engine import counting, drive, reconcile, runner, words
+from app.engine import counting, drive, reconcile, runner, runs, words
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome, Trouble
 from app.engine.policy import STOP_TIMEOUT_S
@@ -35,7 +35,9 @@ def _move(ctx: Ctx) -> Outcome:
     step = ctx.step
     if step is None or not any(s.kind in ON_TARGETS and (s.status != "pending" or s.job_id) for s in ctx.steps):
         return _canceled(ctx, None)
-    job = {"id": step.job_id or "", "jobs": [s.job_id for s in ctx.steps if s.job_id], "offsets": {}}
+    hosts = _touched(ctx)
+    left = runs.remote_dirs(ctx.attempt.id)
+    job = {"id": step.job_id or "", "jobs": [s.job_id for s in ctx.steps if s.job_id], "offsets": {}, "hosts": ":".join(hosts), "left": left}
     order = drive.Order("stop", "stop.yml", "stopping", STOP_TIMEOUT_S, job)
     if step.status != "stopping":
         runner.end(ctx.attempt.id)  # host processes and their playbooks, where hosts live
@@ -47,7 +49,7 @@ def _move(ctx: Ctx) -> Outcome:
     ended = drive.follow(ctx, order)
     if isinstance(ended, Outcome):
         return _canceled(ctx, ended.trouble, ended) if ended.event is Event.FAIL else ended
-    expected = reconcile.covered(drive.playbook_path(order.playbook), ctx.inventory)
+    expected = reconcile.covered(drive.playbook_path(order.playbook), ctx.inventory) or hosts
     found = reconcile.troubles(ended.result, expected, playbook=order.playbook, addresses=ctx.inventory.addresses)
     replies: dict[str, Any] = ended.result.get("replies") or {}
     running = {
@@ -58,10 +60,19 @@ def _move(ctx: Ctx) -> Outcome:
     if found or running:
         return _canceled(ctx, words.not_stopped(running, [trouble.text for trouble in found]))
     outcome = _canceled(ctx, None)
-    hosts = dict.fromkeys(host for s in ctx.steps if s.job_id for group in s.spec.get("expects") or {} for host in ctx.inventory.members(group))
+    measuring = dict.fromkeys(host for s in ctx.steps if s.job_id for group in s.spec.get("expects") or {} for host in ctx.inventory.members(group))
     judged, in_flight = ctx.attempt.extension is not None, bool(ended.memo.get("in_flight"))
-    outcome.attempt.update(counting.after_stop(ctx.steps, replies, hosts, in_flight=in_flight, judged=judged))
+    outcome.attempt.update(counting.after_stop(ctx.steps, replies, measuring, in_flight=in_flight, judged=judged))
     return outcome
+
+
+def _touched(ctx: Ctx) -> list[str]:
+    """Return the hosts where something of the attempt may run: of jobs and engine always, those of a playbook step while it is the current one."""
+    names = [*ctx.inventory.members("loadgen"), *ctx.inventory.members("engine")]
+    if ctx.current.kind == StepKind.PLAYBOOK:
+        spec = ctx.current.spec
+        names += reconcile.covered(drive.playbook_path(str(spec["playbook"])), ctx.inventory, spec.get("expects") or {})
+    return list(dict.fromkeys(names))
 
 
 def _canceled(ctx: Ctx, trouble: Trouble | None, partial: Outcome | None = None) -> Outcome:

@@ -1,19 +1,24 @@
 """Stop an attempt's jobs and its engine on the target, and say what could not be stopped.
 
-`python3 -I - PROBE ROOT ATTEMPT FENCE [all]`. With `all` every job below the root is stopped, whoever started it (for a removal).
-Prints {state, jobs, engine, measured, could_not_stop: [sentences]}: `state` is `stopped`, or `running` when something goes on; `measured`
-is false when no job of the attempt made a measured request here, else true: also where that cannot be told.
+`python3 -I - PROBE ROOT ATTEMPT FENCE [attempt|all [LEFT]]`. With `all` every job below the root is stopped, whoever started it (for a removal).
+LEFT is a JSON list of Ansible's temporary directories of playbooks that were ended on the controller: modules that run from there go on.
+Prints {state, jobs, modules, engine, measured, could_not_stop: [sentences]}: `modules` counts the processes of such modules that were ended;
+`state` is `stopped`, or `running` when something goes on; `measured` is false when no job of the attempt made a measured request here, else
+true: also where that cannot be told.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from typing import Any, Dict, List, Optional, Tuple
+import time
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 REFUSED = 3
+MODULE_PATIENCE_S = 3.0
 MEASURING = {"measure", "repeat", "soak"}
 
 
@@ -65,6 +70,59 @@ def _measured(folder: str) -> bool:
     return bool(seen & MEASURING) or not done
 
 
+def end_modules(left: List[str], troubles: List[str]) -> int:
+    """End what runs from the temporary directories of ended playbooks, with its children. Return how many processes there were."""
+    ended: Set[int] = set()
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + MODULE_PATIENCE_S
+        for pid in sorted({*_family(left), *(pid for pid in ended if _parent(pid) is not None)}):
+            try:
+                os.kill(pid, sign)
+                ended.add(pid)
+            except ProcessLookupError:
+                pass
+            except PermissionError as error:
+                troubles.append(f"The process {pid} of an ended playbook goes on: {error.strerror}")
+        while (going_on := [pid for pid in ended if _parent(pid) is not None]) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if not going_on:
+            break
+    else:
+        troubles.extend(f"The process {pid} of an ended playbook goes on: it did not end." for pid in going_on)
+    return len(ended)
+
+
+def _family(left: List[str]) -> List[int]:
+    """Return the processes whose words name one of the directories, and all below them; never ourselves nor who started us."""
+    parents = {int(name): parent for name in os.listdir("/proc") if name.isdigit() and (parent := _parent(int(name))) is not None}
+    ours, pid = {os.getpid()}, os.getpid()
+    while pid in parents:
+        pid = parents[pid]
+        ours.add(pid)
+    found = {pid for pid in parents if any(os.fsencode(path) + b"/" in _words(pid) for path in left)} - ours
+    while more := {pid for pid, parent in parents.items() if parent in found} - found - ours:
+        found |= more
+    return sorted(found)
+
+
+def _words(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
+            return stream.read()
+    except OSError:
+        return b""
+
+
+def _parent(pid: int) -> Optional[int]:
+    """Return the parent of a living process, None when there is no such process or it is a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+            fields = stream.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[1])
+
+
 def stop_engine(path: str, root: str, troubles: List[str]) -> str:
     """Stop the engine that the pid file names. Return its state."""
     spec = {"name": "engine", "argv": [], "pid_file": f"{root}/engine/engine.pid"}
@@ -77,9 +135,10 @@ def stop_engine(path: str, root: str, troubles: List[str]) -> str:
     return str(answer.get("state"))
 
 
-def main(path: str, root: str, attempt: str, fence: str, what: str = "attempt") -> None:
+def main(path: str, root: str, attempt: str, fence: str, what: str = "attempt", left: str = "[]") -> None:
     """Stop and print what became of it."""
     troubles: List[str] = []
+    modules = end_modules([str(folder) for folder in json.loads(left)], troubles)
     jobs: List[Dict[str, Any]] = []
     engine = "absent"
     if os.path.isfile(path):
@@ -93,7 +152,7 @@ def main(path: str, root: str, attempt: str, fence: str, what: str = "attempt") 
             engine = stop_engine(path, root, troubles)
             if what != "all":
                 probe(path, ["lock", "release", "--root", root, "--attempt", attempt, "--fence", fence])
-    answer = {"state": "running" if troubles else "stopped", "jobs": jobs, "engine": engine, "could_not_stop": troubles}
+    answer = {"state": "running" if troubles else "stopped", "jobs": jobs, "modules": modules, "engine": engine, "could_not_stop": troubles}
     print(json.dumps({**answer, "measured": bool(troubles) or measured(root, attempt)}))
 
 

@@ -1,0 +1,66 @@
+"""A module that goes on on its target after its playbook was killed is ended by the stop, with what it started, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.engine import marker, runs
+from app.settings import settings
+from tests.engine_kit import wait_for
+
+STOP = Path(__file__).parent.parent.parent / "playbooks" / "roles" / "arm" / "files" / "stop.py"
+MODULE = """
+import signal, subprocess, sys, time
+if sys.argv[2] == "deaf":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen(["sleep", "600"])
+open(sys.argv[1], "w").write(str(child.pid))
+time.sleep(600)
+"""
+
+
+def module(folder: Path, how: str = "") -> tuple[subprocess.Popen[bytes], int]:
+    """Start what Ansible leaves: a program in its temporary directory, with a child whose own words say nothing."""
+    program = folder / "ansible-tmp-1" / "AnsiballZ_command.py"
+    program.parent.mkdir(parents=True)
+    program.write_text(MODULE)
+    told = program.with_name("child")
+    process = subprocess.Popen([sys.executable, str(program), str(told), how], start_new_session=True)
+    return process, int(wait_for(lambda: told.exists() and told.read_text()))
+
+
+def gone(*pids: int) -> bool:
+    return all(marker.state(pid) in ("Z", "") for pid in pids)
+
+
+@pytest.mark.parametrize("how", ["", "deaf"])
+def test_the_modules_of_ended_playbooks_are_ended_with_their_children(tmp_path: Path, how: str) -> None:
+    (ours, child), (other, others_child) = module(tmp_path / "a" / "remote", how), module(tmp_path / "b" / "remote")
+    try:
+        left = json.dumps([str(tmp_path / "a" / "remote")])
+        words = [sys.executable, "-I", "-", str(tmp_path / "probe.pyz"), str(tmp_path), "x", "1", "attempt", left]
+        done = subprocess.run(words, input=STOP.read_bytes(), capture_output=True, check=True)
+        answer = json.loads(done.stdout)
+        assert (answer["state"], answer["modules"], answer["could_not_stop"]) == ("stopped", 2, [])
+        assert gone(ours.pid, child)
+        assert not gone(other.pid)
+        assert not gone(others_child)
+    finally:
+        for process, pid in ((ours, child), (other, others_child)):
+            process.kill()
+            process.wait()
+            subprocess.run(["kill", "-KILL", str(pid)], check=False, capture_output=True)
+
+
+def test_only_runs_that_began_and_left_no_result_may_have_left_a_module(state: Path) -> None:
+    for name, files in {"a": ["started"], "b": ["started", "result.json"], "c": []}.items():
+        folder = settings().runs_dir / "x" / name
+        folder.mkdir(parents=True)
+        for file in files:
+            (folder / file).write_text("{}")
+    assert runs.remote_dirs("x") == [str(runs.short_dir(settings().runs_dir / "x" / "a") / "remote")]
