@@ -13,6 +13,7 @@ from app.evidence import store
 from app.kit.errors import QuadgateError
 
 _ENDS = ("sha256", "manifest_hash")
+_NO_FILES = frozenset({"token_sha256"})  # of sessions and API tokens
 
 
 def referred(s: Session) -> set[str]:
@@ -45,4 +46,6 @@ def listed(manifest_hashes: Iterable[str]) -> set[str]:
 
 
 def _columns(table: Table) -> list[str]:
-    return [column.name for column in table.columns if column.name.endswith(_ENDS) and isinstance(column.type, String)]
+    return [
+        column.name for column in table.columns if column.name.endswith(_ENDS) and column.name not in _NO_FILES and isinstance(column.type, String)
+    ]

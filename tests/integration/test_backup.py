@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import func, select
 
 from app.accounts.actor import SYSTEM, command_line
+from app.accounts.usecases import issue_token, sign_in
 from app.attempts.models import Attempt
 from app.audit import chain
 from app.audit.models import AuditRow
@@ -28,6 +29,7 @@ from app.ops.restore import restore
 from app.settings import ROOT, settings
 from tests.conftest import _forget
 from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, job_step, make_attempt, steps_of, wait_for
+from tests.people import PASSWORD, Cast
 from tests.scenes import bring
 
 
@@ -89,6 +91,13 @@ def test_what_is_written_meanwhile_does_not_tear_the_copy(state: Path, tmp_path:
         assert chain.verify(s).ok
         files = s.scalar(select(func.count()).select_from(Attempt))
     assert files == len(restored.adopted) >= 2
+
+
+def test_sessions_and_tokens_are_no_stored_files(cast: Cast, tmp_path: Path) -> None:
+    with write_session() as s:
+        sign_in(s, login="li.wei", password=PASSWORD)
+        issue_token(s, user_id=cast.li_wei.user_id, name="ci", days=1)
+    assert make(tmp_path / "copy").problems == []
 
 
 def test_evidence_comes_back_byte_for_byte_and_with_modes_that_keep_it(
