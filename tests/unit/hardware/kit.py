@@ -50,7 +50,9 @@ class Kit:
         self.rack.mkdir(parents=True)
         description = rack_for(yaml.safe_load((ROLES / "lab_rack/files/racks/roce.yaml").read_text()), "any", [group], {})
         program = self.rack / "rack.pyz"
-        program.write_bytes(load(ROOT / "playbooks/lookup_plugins/sources_zipapp.py").zipapp_bytes(ROLES / "lab_rack/files/rack"))
+        program.symlink_to(
+            ROLES / "lab_rack/files/rack"
+        )  # the sources as they lie there: Python keeps them compiled, which it does not for an archive
         subprocess.run(
             [sys.executable, "-I", str(program), "install", str(self.rack)], input=json.dumps(description).encode(), check=True, capture_output=True
         )
