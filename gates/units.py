@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from types import MappingProxyType
 
 from gates.canonical import decimal_text
@@ -122,3 +122,11 @@ def convert(value: Decimal, unit: str, to: str, *, block: Decimal | None = None)
 
 def _clipped(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def rounded(value: Decimal, places: int) -> Decimal:
+    """Return a number with so many decimals, half to even; one too large for that stays as it is (files hold any number, printing never fails)."""
+    try:
+        return value.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN)
+    except InvalidOperation:
+        return value

@@ -16,7 +16,7 @@ from gates.g1.order import Packed
 from gates.g1.raw import read_rates
 from gates.model import CheckResult
 from gates.text import Text
-from gates.units import convert
+from gates.units import convert, rounded
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -78,7 +78,7 @@ def ceiling_check(plan: Plan, drives: tuple[Packed, ...], inventory: Inventory, 
         text = "{s}: {v} GB/s, its link carries at most {most}", "{s}：{v} GB/s，链路上限 {most}"
         findings.append(good(*text, path, **words) if share <= 1 else unknown(*text, path, **words))
     passed = Text("All {n} drives read at no more than their link carries.", "全部 {n} 块硬盘读取速率未超过链路上限。")
-    worst = max(shares).quantize(Decimal("0.0001")) if shares else None
+    worst = rounded(max(shares), 4) if shares else None
     return conclude(CEILING.blank(plan), findings, passed=passed, value=worst, margin=None if worst is None else 1 - worst)
 
 

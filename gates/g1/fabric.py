@@ -15,6 +15,7 @@ from gates.g1.order import Packed
 from gates.g1.pack import HostPack
 from gates.model import CheckResult
 from gates.text import Text
+from gates.units import rounded
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -147,4 +148,4 @@ def _bandwidth(plan: Plan, nic: Packed, pack: HostPack, storage: HostPack | None
     text = "{s} {i}: {v} of {line} Gbit/s", "{s} {i}：{v} / {line} Gbit/s"
     if share > 1:
         return unknown(*text, answer.path, **words)
-    return (good if share >= plan.g1.link.rdma_share_min else bad)(*text, answer.path, value=share.quantize(Decimal("0.0001")), **words)
+    return (good if share >= plan.g1.link.rdma_share_min else bad)(*text, answer.path, value=rounded(share, 4), **words)

@@ -13,6 +13,7 @@ from gates.g1.links import Packs
 from gates.g1.pack import Answer
 from gates.model import CheckResult
 from gates.text import Text
+from gates.units import rounded
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -124,4 +125,4 @@ def _stress(host: str, answer: Answer, limit: Decimal) -> Finding:
     if refused:
         return bad("{h}: GPU {r} missed its target", "{h}：GPU {r} 未达目标", answer.path, value=spreads[worst], **words)
     text = "{h}: the intervals of GPU {g} differ by {v} %", "{h}：GPU {g} 各时段相差 {v} %"
-    return (good if spreads[worst] <= limit else bad)(*text, answer.path, value=spreads[worst].quantize(Decimal("0.000001")), **words)
+    return (good if spreads[worst] <= limit else bad)(*text, answer.path, value=rounded(spreads[worst], 6), **words)

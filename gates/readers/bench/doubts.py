@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gates.readers.common import Collector
+from gates.units import rounded
 
 if TYPE_CHECKING:
     from gates.readers.bench.figures import BenchRun, Request
@@ -25,8 +26,8 @@ def first_token_doubt(run: BenchRun, rows: list[Request] | None, found: Collecto
             "first_token_doubtful",
             "TTFT p50 is {ttft} ms, but a gap of {gap} ms follows it: this client took a chunk without text (the role chunk) for the first token.",
             "TTFT p50 为 {ttft} ms，其后却有 {gap} ms 的间隔：该客户端把不含文本的数据块（角色块）当成了首个词元。",
-            ttft=round(wait[0], 3),
-            gap=round(wait[1], 3),
+            ttft=rounded(wait[0], 3),
+            gap=rounded(wait[1], 3),
         )
 
 

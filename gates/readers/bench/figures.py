@@ -20,6 +20,7 @@ from decimal import Decimal
 from gates.readers.bench.doubts import first_token_doubt
 from gates.readers.bench.values import median
 from gates.readers.common import Collector
+from gates.units import rounded
 
 SLACK = Decimal("0.01")  # how far a tool's own rate may lie from total / duration: AIPerf's two durations differ by 0.4 % in a plain run
 SAME = Decimal("0.000001")  # how far a tool's own median may lie from that of its rows: the rounding of doubles
@@ -219,7 +220,7 @@ def _rate(run: BenchRun, rows: list[Request] | None, found: Collector, labels: d
                 "rate_conflict",
                 "Output tokens per second: total / duration gives {a}, the tool says {b}.",
                 "每秒输出词元：总数除以用时为 {a}，工具给出 {b}。",
-                a=round(value, 3),
+                a=rounded(value, 3),
                 b=run.output_rate,
             )
         found.see("output_tokens.rate", value, "1/s", **{"from": "totals"}, **labels)
@@ -237,7 +238,7 @@ def _bundled(rows: list[Request] | None, quantity: str) -> dict[str, str]:
     """Return a label for times between tokens where events carry several tokens each: then they are times between events, or too short."""
     told = [r for r in rows or () if r.answered and r.gaps and r.output] if quantity in ("tpot.p50", "itl.p50") else []
     tokens, events = sum((r.output or Decimal(0) for r in told), Decimal(0)), sum(len(r.gaps) + 1 for r in told)
-    return {"tokens_per_event": str(round(tokens / events, 1))} if events and tokens > events * Decimal("1.5") else {}
+    return {"tokens_per_event": str(rounded(tokens / events, 1))} if events and tokens > events * Decimal("1.5") else {}
 
 
 def _less(value: Decimal | None, taken: Decimal) -> Decimal | None:

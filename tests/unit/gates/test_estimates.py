@@ -68,7 +68,7 @@ def test_the_transition_table_is_whole_and_ends_only_by_a_person():
         for event in Event:
             found = apply(status, event)
             assert found == TABLE.get((status, event)) or isinstance(found, IllegalTransition)
-    assert allowed(RunStatus.FINISHED) == ()
+    assert allowed(RunStatus.FINISHED) == (Event.EXTEND,)
     assert allowed(RunStatus.CANCELED) == ()
     assert allowed(RunStatus.ERROR) == (Event.RETRY, Event.CANCEL)
     assert apply(RunStatus.RUNNING, Event.LOSE_CONTACT) is RunStatus.LOST_CONTACT
