@@ -24,6 +24,7 @@ class Account:
         self.scheduled_ns = scheduled_ns
         self.sent_ns = 0
         self.first_byte_ns: Optional[int] = None
+        self.first_read_ns: Optional[int] = None
         self.text_ns: List[int] = []
         self.answer = Answer()
         self.usage: Optional[Dict[str, Any]] = None
@@ -42,8 +43,9 @@ class Account:
         """Tell whether the answer has ended by HTTP's rules."""
         return self.answer.done
 
-    def feed(self, data: bytes, now_ns: int) -> None:
-        """Take bytes that were read from the socket at `now_ns`. Raises BadAnswer when they are not HTTP."""
+    def feed(self, data: bytes, now_ns: int, read_ns: Optional[int] = None) -> None:
+        """Take bytes that arrived at `now_ns` and were read from the socket at `read_ns`. Raises BadAnswer when they are not HTTP."""
+        before = len(self.text_ns)
         if self.first_byte_ns is None:
             self.first_byte_ns = now_ns
         body = self.answer.feed(data)
@@ -52,6 +54,8 @@ class Account:
         if self.answer.status == 200:
             for event in self._events.feed(body):
                 self._event(event, now_ns)
+        if not before and self.text_ns:
+            self.first_read_ns = read_ns or now_ns
 
     def _event(self, event: Event, now_ns: int) -> None:
         if event.data == "[DONE]":
@@ -138,6 +142,7 @@ class Account:
             "sent_ns": sent,
             "first_byte_ns": self.first_byte_ns,
             "first_text_ns": texts[0] if texts else None,
+            "first_text_read_ns": self.first_read_ns,
             "end_ns": texts[-1] if texts and error is None else now_ns,
             "chunk_offsets_us": [(t - sent) // 1000 for t in texts] if offsets else [],
             "chunks": {"text": len(texts), "empty": self._empties, "role": self._roles, "bundled": self._bundled()},

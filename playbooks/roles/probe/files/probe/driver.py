@@ -98,7 +98,7 @@ class ClosedLoop:
         return self._exhausted or self._stopping_ns is not None
 
     def _round(self, ticker: Ticker) -> None:
-        arrived: List[Tuple[Slot, Any, int]] = []
+        arrived: List[Tuple[Slot, Any, int, int]] = []
         receipts, tick = self._receipts, False
         for fd, events in self._epoll.poll():
             if fd == ticker.fd:
@@ -116,12 +116,14 @@ class ClosedLoop:
                 except BlockingIOError:
                     continue
                 except OSError as error:
-                    arrived.append((slot, error, mono_ns()))
+                    now = mono_ns()
+                    arrived.append((slot, error, now, now))
                     continue
-                slot.seen_ns = receipts.of(ancillary, mono_ns(), slot.seen_ns) if data else mono_ns()
-                arrived.append((slot, data, slot.seen_ns))
-        for slot, data, now in arrived:
-            self._arrived(slot, data, now)
+                now = mono_ns()
+                slot.seen_ns = receipts.of(ancillary, now, slot.seen_ns) if data else now
+                arrived.append((slot, data, slot.seen_ns, now))
+        for slot, data, at, now in arrived:
+            self._arrived(slot, data, at, now)
         if tick:
             ticker.read()
             receipts.refresh()
@@ -130,7 +132,7 @@ class ClosedLoop:
     def _woken(self, fd: int) -> None:
         """Take an event of a descriptor that is no connection; the closed loop has none."""
 
-    def _arrived(self, slot: Slot, data: Any, now: int) -> None:
+    def _arrived(self, slot: Slot, data: Any, now: int, read_ns: int) -> None:
         account = slot.account
         if account is None:  # the server closed an idle connection, or spoke out of turn: a new one next time
             self._close(slot)
@@ -145,7 +147,7 @@ class ClosedLoop:
             self._finish(slot, now, failure)
             return
         try:
-            account.feed(data, now)
+            account.feed(data, now, read_ns)
         except BadAnswer as error:
             self._finish(slot, now, {"kind": "connection", "message": "Not HTTP: %s." % error})
             return

@@ -135,7 +135,7 @@ class TruthServer:
         if step.text:
             if not reply.sends_ns:
                 reply.wall_ahead_ns = wall_ns() - mono_ns()
-            reply.sends_ns.append(mono_ns())
+            reply.sends_ns.append(mono_ns())  # nothing between the stamp and the write
         self._send(reply.connection, data)
 
     def _send(self, connection: socket.socket, data: bytes) -> None:

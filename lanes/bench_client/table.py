@@ -1,0 +1,108 @@
+"""From outcomes to a table, the limits on it, and docs/bench-client.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lanes.bench_client.cell import Outcome
+
+P99_SHARE = 0.5  # ours at most half the best peer's, by the issue that asked for the lane
+
+
+@dataclass
+class Row:
+    """A client at one concurrency: all its rounds together, or why it did not run."""
+
+    client: str
+    concurrency: int
+    outcomes: list[Outcome] = field(default_factory=list)
+    not_run: str = ""
+
+    @property
+    def errors(self) -> list[int]:
+        """Return |receipt - send stamp| of every joined request, sorted, ns."""
+        return sorted(abs(e) for o in self.outcomes for e in o.errors)
+
+    @property
+    def read_errors(self) -> list[int]:
+        """Return the same for when the client's own loop read the text, where it says so."""
+        return sorted(abs(e) for o in self.outcomes for e in o.read_errors)
+
+    @property
+    def cpu_ms(self) -> float:
+        """Return CPU milliseconds a request of the whole process tree, from start to end."""
+        return 1e3 * sum(o.cpu_s for o in self.outcomes) / sum(o.asked for o in self.outcomes)
+
+    @property
+    def load_cpu_ms(self) -> float:
+        """Return the same between the first request and the last answer: start-up and report left out."""
+        return 1e3 * sum(o.load_cpu_s for o in self.outcomes) / sum(o.asked for o in self.outcomes)
+
+
+def nearest_rank(ordered: list[int], share: float) -> int:
+    """Return the nearest-rank percentile of sorted values."""
+    return ordered[max(0, -(-int(share * 1000) * len(ordered) // 1000) - 1)]
+
+
+def breaches(rows: list[Row], ours: str) -> list[str]:
+    """Return a sentence for each limit that is not kept; a client that did not run is no peer to be better than."""
+    out = []
+    for concurrency in sorted({row.concurrency for row in rows}):
+        here = [row for row in rows if row.concurrency == concurrency]
+        own = next(row for row in here if row.client == ours)
+        peers = [row for row in here if row.client != ours and not row.not_run]
+        if own.not_run or not peers:
+            out.append(f"c{concurrency}: nothing to compare ({own.not_run or 'no peer ran'}).")
+            continue
+        if len(own.errors) != sum(o.asked for o in own.outcomes):
+            out.append(f"c{concurrency}: only {len(own.errors)} of our requests can be joined with the server's account.")
+        for name, share, factor in (("p50", 0.5, 1.0), ("p99", 0.99, P99_SHARE)):
+            best = min(peers, key=lambda row: nearest_rank(row.errors, share))
+            mine, limit = nearest_rank(own.errors, share), factor * nearest_rank(best.errors, share)
+            if mine > limit:
+                out.append(f"c{concurrency}: our {name} error is {mine / 1e6:.3f} ms, at most {limit / 1e6:.3f} ms wanted ({best.client}).")
+        for what, attribute in (("CPU", "cpu_ms"), ("CPU under load", "load_cpu_ms")):
+            best = min(peers, key=lambda row: float(getattr(row, attribute)))
+            if not getattr(own, attribute) < getattr(best, attribute):
+                out.append(
+                    f"c{concurrency}: our {what} is {getattr(own, attribute):.2f} ms a request, {best.client}'s {getattr(best, attribute):.2f} ms."
+                )
+    return out
+
+
+def _line(row: Row) -> str:
+    if row.not_run:
+        return f"| {row.concurrency} | {row.client} | NOT RUN: {row.not_run} | | | | | |"
+    e, asked = row.errors, sum(o.asked for o in row.outcomes)
+    cells = [f"{nearest_rank(e, share) / 1e6:.3f}" for share in (0.5, 0.99)] + [f"{e[-1] / 1e6:.3f}"]
+    return f"| {row.concurrency} | {row.client} | {len(e)} of {asked} | {' | '.join(cells)} | {row.cpu_ms:.2f} | {row.load_cpu_ms:.2f} |"
+
+
+def markdown(rows: list[Row], broken: list[str], facts: dict[str, str], ours: str) -> str:
+    """Return docs/bench-client.md."""
+    lines = [
+        "# Our driver beside other clients",
+        "",
+        "Made by `make bench-client`; do not edit. One server of known truth (`calibration-server` of the probe) stamps each text chunk with",
+        "CLOCK_MONOTONIC right before its write. Error = when the client says that the first text came, minus the server's send stamp of that very",
+        "request (joined by a word in the text, or by the request's id). CPU is user + system of the client's whole process tree per request: from",
+        "start to end, and between the first request and the last answer alone, which leaves start-up and report out.",
+        "",
+        "| concurrency | client | joined | error p50 ms | p99 ms | max ms | CPU ms / request | under load |",
+        "|---|---|---|---|---|---|---|---|",
+        *map(_line, rows),
+        "",
+        "Our receipts are the kernel's stamps of the segments (`SO_TIMESTAMPNS`), so they hold while the loop is busy. For the judge of that choice,",
+        "when our own loop read the same texts:",
+        "",
+        "| concurrency | read by our loop: p50 ms | p99 ms | max ms |",
+        "|---|---|---|---|",
+    ]
+    for row in rows:
+        if row.client == ours and row.read_errors:
+            e = row.read_errors
+            lines.append(f"| {row.concurrency} | {nearest_rank(e, 0.5) / 1e6:.3f} | {nearest_rank(e, 0.99) / 1e6:.3f} | {e[-1] / 1e6:.3f} |")
+    lines += ["", "Limits: our error the smallest at p50, at p99 at most half the best peer's; our CPU per request the lowest, both ways.", ""]
+    lines += [f"- NOT KEPT: {sentence}" for sentence in broken] or ["All kept."]
+    lines += ["", "Conditions:", "", *(f"- {key}: {value}" for key, value in facts.items()), ""]
+    return "\n".join(lines)
