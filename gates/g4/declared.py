@@ -189,6 +189,21 @@ CHECKS = (
         arm="candidate",
     ),
     Declared(
+        "g4.sentinel_answers",
+        Text("Sentinel: answers stay the same", "哨兵请求：回答保持一致"),
+        "lower",
+        ("soak: events.jsonl",),
+        "DESIGN 4.3",
+        "sentinel_answers",
+        rule=Text(
+            "the same prompts in every window: other answers than before, and hits of prefixes that were never stored",
+            "各窗口相同提示词：与此前不同的回答，以及从未写入的前缀的命中",
+        ),
+        limit=at_most(lambda _: Decimal(0)),
+        severity=Severity.ADVISORY,
+        arm="candidate",
+    ),
+    Declared(
         "g4.injection_{name}",
         Text("Recovery after injection: {name}", "注入后恢复：{name}"),
         "lower",

@@ -10,6 +10,7 @@ import numpy as np
 from gates.bundle import Bundle
 from gates.g4.checks import duration, engine_restarts, error_budget, error_rate, injection_checks, soak_clock
 from gates.g4.drift import drift
+from gates.g4.sentinel import sentinel
 from gates.g4.series import Soak, slices
 from gates.g4.telemetry import coverage, fatal_counters, handles, leak, rss_by_slice, tier_exercised
 from gates.g4.timeline import boots_in_order, injections, timeline
@@ -53,6 +54,7 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
         *handles(soak, standing),
         *coverage(soak, standing),
         *fatal_counters(soak, standing),
+        sentinel(soak, standing),
         *injection_checks(soak, standing),
     ]
     return GateJudgement(checks=tuple(checks), claims=claims, not_tested=not_tested(plan), figures=_figures(soak), risk=_RISK)

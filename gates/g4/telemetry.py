@@ -45,6 +45,14 @@ def leak(soak: Soak, standing: Standing) -> CheckResult:
             "预热后仅有 {n} 个同一引擎进程的内存样本：不足以判断。",
         )
         return answer(blank, standing, met=None, value=None, reason=text.fill(n=len(points)))
+    totals = {int(t) for t in soak.telemetry.gauges["total"][rows]}
+    if len(totals) != 1 or max(free, *(value for _, value in points)) > (total := totals.pop()) or total % _KIB:
+        # Free memory in another unit would hide a leak, so the host must tell, unchanged, a total that holds both.
+        text = Text(
+            "The host's total memory is not told, or is less than what is said of it: the unit is doubtful.",
+            "未提供主机总内存，或其小于所报用量：单位存疑。",
+        )
+        return answer(blank, standing, met=None, value=None, reason=text)
     if any(value % _PAGE for _, value in points) or free % _KIB:
         text = Text("Memory is not told in whole pages: its unit is doubtful.", "内存数值不是整页：单位存疑。")
         return answer(blank, standing, met=None, value=None, reason=text)

@@ -13,8 +13,6 @@ import subprocess
 import sys
 from typing import Any, Dict, List
 
-SPARE = 1.1  # file systems want some room of their own
-
 
 def write(path: str, content: Any) -> None:
     """Write one JSON file by rename, readable by its owner only."""
@@ -27,18 +25,12 @@ def write(path: str, content: Any) -> None:
     os.replace(path + ".tmp", path)
 
 
-def make_room(kv_dir: str, needed: int) -> None:
-    """Remove the KV that earlier attempts left on this medium; refuse, with the numbers, when what is to be stored does not fit."""
+def make_room(kv_dir: str) -> None:
+    """Remove the KV that earlier attempts left on this medium."""
     medium = os.path.dirname(kv_dir)
     for name in os.listdir(medium):
         if name != os.path.basename(kv_dir):
             shutil.rmtree(os.path.join(medium, name), ignore_errors=True)
-    free = os.statvfs(kv_dir).f_bavail * os.statvfs(kv_dir).f_frsize
-    if needed * SPARE > free:
-        raise SystemExit(
-            f"The store phase writes {needed / 1e9:.3f} GB of KV to {kv_dir}, and that file system has {free / 1e9:.3f} GB free. "
-            "Make room there, or give the medium another place; nothing was stored."
-        )
 
 
 def probe(order: Dict[str, Any], *arguments: str) -> None:
@@ -62,7 +54,9 @@ def main(order: Dict[str, Any]) -> None:
         os.makedirs(kv_dir, mode=0o700, exist_ok=True)
     if order["store"]:
         for kv_dir in kv_dirs:
-            make_room(kv_dir, int(order["kv_bytes"]))
+            make_room(kv_dir)
+            # Refuses a medium that cannot be made cold, by its name, and one that is too full, with the numbers.
+            probe(order, "room", "--dir", kv_dir, "--bytes", str(-(-int(order["kv_bytes"]) // len(kv_dirs))))
         probe(order, "engine", "stop", "--spec", order["spec"])
         probe(order, "engine", "start", "--spec", order["spec"])
     print("switched")

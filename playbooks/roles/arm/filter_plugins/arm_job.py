@@ -7,7 +7,8 @@ from typing import Any
 
 _BEGIN_S, _TIER_S = 4.0, 1.2  # calibration, restart and cooling; before and after each tier: dropping caches, looking, waiting for idle
 _NEEDED = ("key", "kind", "set", "tiers", "context_tokens", "suffix_tokens", "output_tokens")
-_CELLS = {"checkpoint": ("bytes",), "tier_read": ("bytes",), "fio": ("bytes",), "ib_write_bw": ("pairs",), "model_load": ("weights",)}
+_CELLS = {"checkpoint": ("bytes",), "tier_read": ("bytes",), "fio": (), "ib_write_bw": ("pairs",), "model_load": ("weights",)}
+_TOOLS = ("fio", "ib_write_bw")  # on a simulated rack its own programs answer
 _QUOTA = 2_000_000_000  # bytes of journals
 
 
@@ -70,7 +71,7 @@ def arm_job(
             "chunk_offsets": step["kind"] != "soak",
         },
         "soak": _soak(step, site),
-        **_cells(engine, step, site),
+        **_cells(engine, step, site, host),
         "limits": {
             "request_timeout_s": settings.get("request_timeout_s", 60),
             "disk_quota_bytes": int(site.get("disk_quota_bytes", _QUOTA)),
@@ -80,10 +81,13 @@ def arm_job(
 
 
 def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any]) -> int:
-    """Return how many bytes the store phase of this step writes (prefixes x length x bytes a token), 0 without one."""
+    """Return how many bytes of KV this step writes (prefixes x length x bytes a token), 0 where it stores none.
+
+    A soak's sentinel asks one prefix in each window that was never stored, and leaves it on the medium.
+    """
     if not step.get("store") or not engine["kv_dirs"]:
         return 0
-    return _stored(step) * int(step["context_tokens"]) * int(engine["kv_token_bytes"])
+    return (_stored(step) + _windows(step)) * int(step["context_tokens"]) * int(engine["kv_token_bytes"])
 
 
 def expected_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
@@ -129,7 +133,7 @@ def _commands(action: str, site: Mapping[str, Any]) -> dict[str, Any]:
     return {key: [str(word) for word in found.get(key) or []] for key in ("start", "stop")}
 
 
-def _cells(engine: Mapping[str, Any], step: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any]:
+def _cells(engine: Mapping[str, Any], step: Mapping[str, Any], site: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any]:
     """Return {cells: [...]} with the site's settings of each cell that the plan asks for, in the probe's order; nothing where there is none.
 
     A setting may be one value for every arm, or {ARM: value} below `by_arm`. A cell that reads the tier has no place in an arm without one.
@@ -141,6 +145,8 @@ def _cells(engine: Mapping[str, Any], step: Mapping[str, Any], site: Mapping[str
         given = dict((site.get("cells") or {}).get(kind) or {})
         by_arm = given.pop("by_arm", None) or {}
         row = {"cell": kind, **given, **(by_arm.get(step["arm"]) or {})}
+        if site.get("rack") and kind in _TOOLS:
+            row.setdefault("path_prefix", [f"{host['root']}/rack/bin"])
         if lacking := [key for key in _CELLS[kind] if key not in row]:
             raise ValueError(f"The plan asks for the cell {kind}, and targets.cells.{kind} lacks {', '.join(lacking)}.")
         rows.append(row)
@@ -155,6 +161,12 @@ def _prefixes(step: Mapping[str, Any]) -> int:
 def _stored(step: Mapping[str, Any]) -> int:
     """Return how many prefixes the store phase sends: those of the load, and those of the soak's sentinel."""
     return _prefixes(step) + int((step.get("sentinel") or {}).get("prefixes") or 0)
+
+
+def _windows(step: Mapping[str, Any]) -> int:
+    """Return how many windows the sentinel of a soak has at most."""
+    sentinel = step.get("sentinel")
+    return int(float(step["seconds"]) // float(sentinel["every_s"])) + 1 if sentinel else 0
 
 
 class FilterModule:

@@ -32,6 +32,8 @@ def run_cells(session: Session) -> None:
                 raise
             except (ProbeError, OSError) as error:
                 found["problem"] = str(error)
+            except (KeyError, TypeError, ValueError) as error:
+                found["problem"] = "The settings of the cell %s are not usable: %s %s." % (kind, type(error).__name__, error)
             session.job.journals.put("cells.jsonl", found)
             row["detail"] = {"cell": kind, "problem": found.get("problem")}
             row["ok"] = "problem" not in found

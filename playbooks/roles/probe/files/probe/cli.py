@@ -53,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     _add(commands, "drive", _drive, spec=True, out=True)
     _add(commands, "drop-cache", _drop_cache, dir=True)
     _add(commands, "residency", _residency, dir=True)
+    _add(commands, "room", _room, dir=True).add_argument("--bytes", type=int, required=True)
     pack = _add(commands, "pack", _pack, out=True)
     pack.add_argument("--dir")
     pack.add_argument("--root")
@@ -137,6 +138,12 @@ def _residency(a: Any) -> Dict[str, Any]:
     from probe.coldness import residency
 
     return residency(a.dir)
+
+
+def _room(a: Any) -> Dict[str, Any]:
+    from probe.preflight import require_medium
+
+    return require_medium([a.dir], a.bytes)[0]
 
 
 def _pack(a: Any) -> Dict[str, Any]:

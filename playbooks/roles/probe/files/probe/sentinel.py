@@ -31,6 +31,10 @@ class Sentinel:
         """Return (label, tier, index) of each prefix that the store phase must store for it."""
         return [(LABEL, None, self._first + n) for n in range(self.prefixes)]
 
+    def windows(self, seconds: float) -> int:
+        """Return how many windows such a soak has at most: each leaves one more prefix, that was never stored before, on the medium."""
+        return int(seconds * 1e9 // self._every_ns) + 1
+
     def window(self, now_ns: int, rotated: int) -> Iterator[Shot]:
         """Yield the requests of a window when one is due, else nothing. `rotated` counts the requests of the rotation so far."""
         if not self._due_ns:  # the load has just begun: the first window says what later ones are compared with
@@ -67,11 +71,12 @@ class Sentinel:
         detail.update(whole=len(rows) == self.prefixes + 1, requests=len(rows), failed=sum(1 for r in rows if r["error"]))
         detail.update(ttft_p50_ns=_middle(times), hit_tokens_least=_least(good))
         self._told += 1
-        self._say("sentinel", detail)
         other = [r["prompt"] for r in good if self._known.setdefault(r["prompt"], str(r["output_sha256"])) != str(r["output_sha256"])]
         false = [r["prompt"] for r in rows if r["prompt"] >= self._first + self.prefixes and self._hit(r)]
+        detail.update(compared=len(good), other_answers=other, hits_of_never_stored=false)
+        self._say("sentinel", detail)
         if other or false:
-            self._say("canary", {"window": detail["window"], "compared": len(good), "other_answers": other, "hits_of_never_stored": false})
+            self._say("canary", {key: detail[key] for key in ("window", "compared", "other_answers", "hits_of_never_stored")})
 
     def _hit(self, record: Dict[str, Any]) -> bool:
         """Tell whether most of a prefix that nobody stored came from a cache. Half tells two facts apart and is no limit."""

@@ -30,7 +30,7 @@ def run_soak(job: Job) -> None:
     count = int(soak["rotate_prefixes"])
     sentinel = Sentinel(soak["sentinel"], session.prompts, job.spec["job"], int(soak["tier"]), count, _say_on(job)) if soak.get("sentinel") else None
     wanted = [(LABEL, None, n) for n in range(count)] + (sentinel.stored() if sentinel else [])
-    room = preflight.before_job(job.folder, job.spec, len(wanted))
+    room = preflight.before_job(job.folder, job.spec, len(wanted) + (sentinel.windows(float(soak["seconds"])) if sentinel else 0))
     if session.phases.get("store"):
         session.store(wanted)
     if session.phases.get("cool"):

@@ -1,0 +1,65 @@
+"""Cells behind a measured run, on the simulated engine with real files: what they moved, that it was cold, and what is no figure."""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_probe_run import PHASES, run, with_lab
+from tests.unit.probe.kit import ROOT, build, kill, lines, probe, processes_with
+
+
+@pytest.fixture
+def place():
+    """Give a folder on the checkout's disk with the zipapp; whatever still runs from it at the end is ended."""
+    (ROOT / "var").mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="cells-", dir=ROOT / "var"))
+    build(folder)
+    yield folder
+    for pid in processes_with(str(folder)):
+        kill(pid)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_cells_come_behind_the_measurement_cold_with_bytes_and_times_and_a_missing_tool_is_said(place):
+    weights = place / "weights"
+    weights.mkdir()
+    (weights / "model-00001.safetensors").write_bytes(b"w" * (3 << 20))
+    wanted = [
+        {"cell": "checkpoint", "bytes": 1 << 20},
+        {"cell": "tier_read", "bytes": 1 << 16, "threads": 2},
+        {"cell": "ib_write_bw", "pairs": [{"device": "mlx5_0", "peer": "192.0.2.1"}]},
+        {"cell": "model_load", "weights": str(weights)},
+    ]
+    spec = with_lab(place, "cells", phases={**PHASES, "canary": False}, cells=wanted)
+    folder, end = run(place, spec)
+    assert end["outcome"] == "done", (folder / "job.log").read_text()
+    rows = {row["cell"]: row for row in lines(folder / "cells.jsonl")}
+    assert list(rows) == ["checkpoint", "tier_read", "ib_write_bw", "model_load"]
+    for kind, size in (("checkpoint", 16 << 20), ("tier_read", 1 << 16), ("model_load", 3 << 20)):
+        row = rows[kind]
+        assert (row["bytes"], row["cold"], row["ended_ns"] > row["started_ns"]) == (size, True, True), row
+    assert rows["model_load"]["started_ns"] < rows["model_load"]["healthy_ns"] < rows["model_load"]["ended_ns"]
+    assert rows["tier_read"]["proof"]["resident_bytes"] == 0
+    assert "not installed" in rows["ib_write_bw"]["matrix"][0]["problem"]
+    assert (rows["ib_write_bw"]["cold"], "bytes" in rows["ib_write_bw"]) == (False, False)
+    phases = lines(folder / "phases.jsonl")
+    measured = max(p["ended_ns"] for p in phases if p["phase"] == "measure")
+    assert all(p["started_ns"] >= measured for p in phases if p["phase"] == "cell")
+    assert [p["ok"] for p in phases if p["phase"] == "cell"] == [True, True, False, True]
+    assert "cells.jsonl" in {row["path"] for row in packed(place, "cells")}
+
+
+def packed(place, job):
+    return probe(place / "probe.pyz", "pack", "--root", place / "root", "--job", job, "--out", place / "pack.tar")["files"]
+
+
+def test_a_tier_with_too_few_bytes_is_told_and_is_not_cold(place):
+    spec = with_lab(place, "few", phases={**PHASES, "canary": False}, cells=[{"cell": "tier_read", "bytes": 1 << 50}])
+    folder, _ = run(place, spec)
+    (row,) = lines(folder / "cells.jsonl")
+    assert 0 < row["bytes"] < 1 << 50
+    assert row["cold"] is False
+    assert json.loads((folder / "exit.json").read_text())["outcome"] == "done"

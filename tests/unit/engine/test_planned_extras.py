@@ -1,0 +1,79 @@
+"""From the plan's cells and injections to the job file: settings are the site's, and what is lacking is said before anything starts."""
+
+import sys
+
+import pytest
+
+from gates.plan import parse_plan
+from gates.steps import run_step, soak_step
+from tests.unit.probe.kit import ROOT
+
+sys.path.insert(0, str(ROOT / "playbooks" / "roles" / "arm" / "filter_plugins"))
+from arm_job import arm_job, kv_bytes
+
+ENGINE = {
+    "base_url": "http://127.0.0.1:1",
+    "model": "m",
+    "spec_path": "/s",
+    "pid_file": "/p",
+    "kv_dirs": ["/kv"],
+    "array_stats": None,
+    "declared": {},
+    "arm": {},
+    "kv_token_bytes": 16,
+    "prefill_token_s": 1e-6,
+    "load_token_s": 1e-6,
+}
+ATTEMPT = {"id": "a", "fence": 1, "seed": 1}
+HOST = {"name": "gpu01", "root": "/r", "python": "/usr/bin/python3"}
+INJECTED = {"g4": {"injections": [{"label": "path-1", "action": "path-down", "at": "24 h", "lasts": "10 min"}]}}
+
+
+def job(step, site, engine=ENGINE):
+    return arm_job(engine, {**step.params, "key": step.key}, ATTEMPT, site, HOST, {})
+
+
+def test_cells_come_with_the_settings_of_their_arm_and_of_the_simulated_rack():
+    plan = parse_plan({"workload": {"cells": ["model_load", "fio", "tier_read"]}})
+    site = {"rack": "lab", "cells": {"tier_read": {"bytes": 9}, "model_load": {"by_arm": {"candidate": {"weights": "/w"}}}}}
+    step = run_step(plan, key="run-2", arm="candidate", run_index=2, prompts="g3", store=True)
+    assert job(step, site)["cells"] == [
+        {"cell": "tier_read", "bytes": 9},
+        {"cell": "fio", "path_prefix": ["/r/rack/bin"]},
+        {"cell": "model_load", "weights": "/w"},
+    ]
+    assert "cells.jsonl" in step.expects["loadgen"]
+    baseline = run_step(plan, key="run-1", arm="baseline", run_index=1, prompts="g3", store=True)
+    with pytest.raises(ValueError, match=r"targets\.cells\.model_load lacks weights"):
+        job(baseline, site)
+
+
+def test_without_cells_nothing_is_asked_for():
+    step = run_step(parse_plan(), key="run-1", arm="baseline", run_index=1, prompts="g3", store=True)
+    assert "cells" not in job(step, {})
+    assert "cells.jsonl" not in step.expects["loadgen"]
+
+
+def test_an_injection_has_its_times_by_the_plan_and_its_commands_by_the_site():
+    step = soak_step(parse_plan({**INJECTED, "rig": {"simulated": True, "time_scale": "4320"}}))
+    planned = job(step, {"injections": {"path-down": {"start": ["nvme", "disconnect"], "stop": ["nvme", "connect"]}}})["soak"]["injections"]
+    assert planned == [
+        {
+            "label": "path-1",
+            "action": "path-down",
+            "at_s": 20.0,
+            "seconds": pytest.approx(0.1389, abs=1e-3),
+            "start": ["nvme", "disconnect"],
+            "stop": ["nvme", "connect"],
+        }
+    ]
+    with pytest.raises(ValueError, match=r"targets\.injections\.path-down\.start is missing"):
+        job(step, {})
+
+
+def test_the_soak_of_the_default_plan_samples_every_5_s_has_an_hourly_sentinel_and_its_room_counts_all_that_it_stores():
+    step = soak_step(parse_plan())
+    soak = job(step, {})["soak"]
+    assert (soak["telemetry_s"], soak["sentinel"], "injections" in soak) == (5.0, {"every_s": 3600.0, "prefixes": 16}, False)
+    prefixes = soak["rotate_prefixes"] + 16 + 73  # one that was never stored in each of 73 windows at most
+    assert kv_bytes(ENGINE, {**step.params, "key": "soak"}) == prefixes * 16 * step.params["context_tokens"]
