@@ -14,14 +14,14 @@ from typing import Any
 import redis
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 import app
 from app.attempts.models import Attempt, Step, VerdictRevision
 from app.audit.models import AuditHead
-from app.engine.claim import movable
+from app.engine.claim import movable, unheld
 from app.engine.hints import STEPS, TICK
 from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY
@@ -84,8 +84,7 @@ class _Collector:
 def _work(s: Session) -> list[Metric]:
     """Return what waits, what is held, and how old the signs of life are."""
     now = database_now(s)
-    free = or_(Attempt.lease_until.is_(None), Attempt.lease_until < now)
-    due, oldest = _count_and_least(s, Attempt.next_due_at, movable(), Attempt.next_due_at <= now, free)
+    due, oldest = _count_and_least(s, Attempt.next_due_at, movable(), Attempt.next_due_at <= now, unheld(now))
     held, ends = _count_and_least(s, Attempt.lease_until, movable(), Attempt.lease_owner.is_not(None), Attempt.lease_until.is_not(None))
     lease_age = 0.0 if ends is None else max(0.0, settings().lease_seconds - (ends - now).total_seconds())
     running_job = and_(Step.attempt_id == Attempt.id, Step.position == Attempt.step_index, Step.kind == str(StepKind.JOB), Step.status == "running")
