@@ -10,7 +10,7 @@ import numpy as np
 from gates.bundle import Bundle
 from gates.g4.checks import duration, engine_restarts, error_budget, error_rate, injection_checks, soak_clock
 from gates.g4.drift import drift
-from gates.g4.sentinel import sentinel
+from gates.g4.sentinel import sentinel, windows
 from gates.g4.series import Soak, slices
 from gates.g4.telemetry import coverage, fatal_counters, handles, leak, rss_by_slice, tier_exercised
 from gates.g4.timeline import boots_in_order, injections, timeline
@@ -28,6 +28,8 @@ _RISK = Text(
     "Decision rule: each figure against its limit. A soak without a fault shows that the product can run so long, not that it always will.",
     "判定规则：各项数值直接与限值比较。一次无故障的稳定性运行表明产品能够持续运行，不保证永不故障。",
 )
+
+_ROUTINE = ("sentinel", "injection_begins")  # they come as planned and mark nothing in a chart
 
 
 def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudgement:
@@ -121,6 +123,6 @@ def _figures(soak: Soak) -> dict[str, Any]:
             "kind": str(e.get("kind")),
             "detail": e.get("detail"),
         }
-        for e in soak.pack.events[:200]
+        for e in [e for e in soak.pack.events if e.get("kind") not in _ROUTINE][:200]
     ]
-    return {"soak": rows, "limits": limits, "events": events, "breaks": [b.json() for b in soak.line.breaks[:200]]}
+    return {"soak": rows, "limits": limits, "events": events, "sentinel": windows(soak), "breaks": [b.json() for b in soak.line.breaks[:200]]}

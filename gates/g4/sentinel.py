@@ -7,12 +7,14 @@ does not.
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from gates.g4.answers import answer, check
 from gates.g4.series import Soak
 from gates.model import CheckResult
 from gates.readers.strict import at, count
+from gates.rules.estimates import ms
 from gates.rules.standing import Standing
 from gates.text import Text
 
@@ -32,6 +34,23 @@ def sentinel(soak: Soak, standing: Standing) -> CheckResult:
         "{n} 个窗口的 {c} 个回答中，{w} 个与此前不同或命中了从未写入的前缀。",
     ).fill(w=wrong, c=compared, n=len(known))
     return answer(blank, standing, met=wrong == 0, value=Decimal(wrong), reason=reason, margin=Decimal(-wrong))
+
+
+def windows(soak: Soak) -> list[dict[str, Any]]:
+    """Return the sentinel over time as figures: [{hour, requests, failed, ttft_p50_ms}], what an event does not tell as None."""
+    out = []
+    for event in [e for e in soak.pack.events if e.get("kind") == "sentinel"][:1000]:
+        detail, begun = at(event, "detail"), count(at(event, "detail", "from_ns"))
+        ttft = count(at(detail, "ttft_p50_ns"))
+        out.append(
+            {
+                "hour": None if begun is None else round(float(soak.line.hour(begun, str(event.get("boot_id")))), 3),
+                "requests": count(at(detail, "requests")),
+                "failed": count(at(detail, "failed")),
+                "ttft_p50_ms": None if ttft is None else float(ms(Fraction(ttft))),
+            }
+        )
+    return out
 
 
 def _window(detail: Any) -> tuple[int, int] | None:

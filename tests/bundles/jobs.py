@@ -122,6 +122,15 @@ class Soak(Job):
             )
         self.now += 10**6
         self.phase("soak", tier, began)
-        window = {"window": 0, "compared": 16, "other_answers": [], "hits_of_never_stored": []}
+        window = {
+            "window": 0,
+            "from_ns": began,
+            "requests": 17,
+            "failed": 0,
+            "ttft_p50_ns": 5_000_000,
+            "compared": 16,
+            "other_answers": [],
+            "hits_of_never_stored": [],
+        }
         seen = {"wall_ns": 10**18, "mono_ns": began, "boot_id": BOOT, "kind": "sentinel", "detail": window}
         self.finish([], telemetry=telemetry, events=[seen])

@@ -19,7 +19,7 @@ EVENT_WORDS = {
     "engine_exit": ("engine exit", "引擎退出"),
     "engine_restart": ("engine restart", "引擎重启"),
     "injection": ("injection", "故障注入"),
-    "canary": ("canary", "探针请求"),
+    "canary": ("answers changed", "回答变化"),
     "gap": ("gap in the samples", "采样缺口"),
 }
 
@@ -35,7 +35,7 @@ def soak(figures: dict[str, Any], language: str = "en", theme: str = "light") ->
     panels = [panel for panel in PANELS if any(number(row.get(panel[0])) is not None for row in rows)]
     if not panels:
         return no_data(look, language, title)
-    events = [e for e in figures.get("events") or [] if number(e.get("hour")) is not None and e.get("kind") != "canary"]
+    events = [e for e in figures.get("events") or [] if number(e.get("hour")) is not None]
     hours = [float(number(row["hour"]) or 0) for row in rows]
     last = max([*hours, *(float(number(e["hour"]) or 0) for e in events)]) or 1.0
     x = Scale(0, last + max(last / 72, 0.02), LEFT, RIGHT)

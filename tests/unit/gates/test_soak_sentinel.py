@@ -35,3 +35,9 @@ def test_another_answer_or_a_hit_of_what_was_never_stored_is_told_and_stops_noth
 )
 def test_a_window_that_is_not_whole_tells_nothing(change):
     assert sentinel(change)[1] == "inconclusive"
+
+
+def test_the_windows_are_a_series_of_the_report_and_no_mark_of_an_event():
+    figures = judge(g4_evidence().bundle())["figures"]
+    assert figures["sentinel"] == [{"hour": 0.0, "requests": 17, "failed": 0, "ttft_p50_ms": 5.0}]
+    assert figures["events"] == []
