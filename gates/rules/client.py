@@ -29,6 +29,12 @@ def calibration(data: Findings, arm: str) -> ClaimResult:
             reason = Text("the client is off by {v} on a known TTFT of {t} ms (at most {l}).", "在已知 TTFT {t} ms 上客户端偏差 {v}（上限 {l}）。")
             reason = reason.fill(v=percent(error, limit), t=ms(true), l=percent(limit))
             yield Finding(holds(error <= limit), reason, error, run.key, None, (run.pack.path("client.json"),))
+            if isinstance(found, dict) and found.get("told_apart", True) is not True:  # packs made before the driver proved it do not say
+                reason = Text(
+                    "the client takes one kind of answer for another on a server that gives each of them on purpose.",
+                    "服务器有意给出各类回答时，客户端把其中一类误认为另一类。",
+                )
+                yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, (run.pack.path("client.json"),))
 
     return fold("calibration", arm, findings(), limit=Limit("<=", high=limit))
 

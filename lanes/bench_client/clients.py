@@ -155,12 +155,15 @@ def _aiperf_receipts(cell: Cell) -> list[Receipt]:
 
 def _guidellm_command(python: Path, cell: Cell) -> list[str]:
     options = {
-        "--target": cell.base_url, "--profile": "concurrent", "--rate": cell.concurrency, "--max-requests": cell.requests,
-        "--data": f"prompt_tokens={PROMPT_TOKENS},output_tokens={OUTPUT_TOKENS}", "--processor": cell.tokenizer, "--model": "truth",
-        "--request-format": "/v1/completions", "--output-dir": cell.folder / "guidellm", "--outputs": "json", "--random-seed": 1,
-    }  # fmt: skip
-    flat = [str(word) for pair in options.items() for word in pair]
-    return [str(python.parent / "guidellm"), "benchmark", "run", *flat, "--disable-console"]
+        "--backend": f"kind=openai_http,target={cell.base_url},model=truth,request_format=/v1/completions",
+        "--profile": f"kind=concurrent,streams={cell.concurrency}",
+        "--constraint": f"kind=max_requests,count={cell.requests}",
+        "--tokenizer": f"kind=huggingface_auto,model={cell.tokenizer}",
+        "--data": f"kind=synthetic_text,prompt_tokens={PROMPT_TOKENS},output_tokens={OUTPUT_TOKENS}",
+        "--output": f"kind=json,path={cell.folder / 'guidellm' / 'benchmarks.json'}",
+    }
+    (cell.folder / "guidellm").mkdir(exist_ok=True)
+    return [str(python.parent / "guidellm"), "run", *(word for pair in options.items() for word in pair), "--disable-console"]
 
 
 def _guidellm_receipts(cell: Cell) -> list[Receipt]:

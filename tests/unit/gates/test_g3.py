@@ -397,6 +397,19 @@ def test_a_client_off_the_known_truth_is_invalid_and_an_uncalibrated_one_inconcl
     assert (off["verdict"], none["verdict"]) == ("invalid", "inconclusive")
 
 
+@pytest.mark.parametrize("said", [False, None, "yes"])
+def test_a_client_that_was_not_shown_to_tell_answers_apart_is_not_calibrated(said):
+    found = run(edit=lambda e: e.json("run-2", "client.json", lambda d: d["calibration"].update(told_apart=said)))
+    assert claims(found)["calibration", "candidate"]["status"] == "breached"
+    assert found["verdict"] == "invalid"
+
+
+def test_a_client_that_tells_answers_apart_is_calibrated_as_before():
+    found = run(edit=lambda e: [e.json(f"run-{n}", "client.json", lambda d: d["calibration"].update(told_apart=True)) for n in (1, 2, 3, 4)])
+    assert claims(found)["calibration", "candidate"]["status"] == "holds"
+    assert found["verdict"] == "pass"
+
+
 def test_a_store_phase_with_a_failure_is_the_rigs():
     def edit(rows):
         return [
