@@ -43,7 +43,6 @@ UNITS: MappingProxyType[str, tuple[str, Decimal]] = MappingProxyType(
         "degC": ("temperature", Decimal(1)),
     }
 )
-BASE_UNIT = MappingProxyType({"time": "s", "bytes": "B", "percent": "%", "rate": "B/s", "temperature": "K"})
 _ZERO = MappingProxyType({"degC": Decimal("273.15")})  # what stands at 0 of a unit, in the base unit
 _FORM = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z/%]+)")
 
