@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -57,13 +57,18 @@ def read_or_refuse(file: Path, language: str, *, as_json: bool) -> Plan:
     try:
         return read_plan(file)
     except InvalidPlan as error:
-        if as_json:
-            typer.echo(json.dumps({"problems": [{"path": p.path, **p.message.json()} for p in error.problems]}))
-        else:
-            for problem in error.problems:
-                say(problem.message.in_language(language), err=True)
-            typer.echo(UNUSABLE.fill(file=file, count=len(error.problems)).in_language(language), err=True)
-        raise typer.Exit(NOT_USABLE) from None
+        refuse(error, file, language, as_json=as_json)
+
+
+def refuse(error: InvalidPlan, file: Path, language: str, *, as_json: bool) -> NoReturn:
+    """Print one sentence for each problem of a plan, and end the command with 65."""
+    if as_json:
+        typer.echo(json.dumps({"problems": [{"path": p.path, **p.message.json()} for p in error.problems]}))
+    else:
+        for problem in error.problems:
+            say(problem.message.in_language(language), err=True)
+        typer.echo(UNUSABLE.fill(file=file, count=len(error.problems)).in_language(language), err=True)
+    raise typer.Exit(NOT_USABLE) from None
 
 
 def read_plan(file: Path) -> Plan:

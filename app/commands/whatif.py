@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from app.commands.language import Language
-from app.commands.plan import NOT_USABLE, differences_in, read_yaml_of
+from app.commands.plan import differences_in, read_yaml_of, refuse
 from app.kit.terminal import say
 from gates.bundle import Bundle, Unreadable, read_bundle
 from gates.canonical import canonical_bytes
@@ -63,7 +63,7 @@ def whatif(
         _print(told, language)
 
 
-def _refuse(error: Unreadable, language: str, *, as_json: bool) -> Any:
+def _refuse(error: Unreadable, language: str, *, as_json: bool) -> NoReturn:
     if as_json:
         typer.echo(json.dumps({"error": error.text.json()}, sort_keys=True))
     else:
@@ -75,12 +75,7 @@ def _plan(bundle: Bundle, file: Path, language: str, *, as_json: bool) -> Plan:
     try:
         return changed_plan(bundle.plan, differences_in(read_yaml_of(file)))
     except InvalidPlan as error:
-        if as_json:
-            typer.echo(json.dumps({"problems": [{"path": p.path, **p.message.json()} for p in error.problems]}))
-        else:
-            for problem in error.problems:
-                say(problem.message.in_language(language), err=True)
-        raise typer.Exit(NOT_USABLE) from None
+        refuse(error, file, language, as_json=as_json)
 
 
 def _print(told: dict[str, Any], language: str) -> None:

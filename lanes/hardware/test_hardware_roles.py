@@ -13,28 +13,13 @@ import pytest
 
 from tests.integration.playbook_lab import PlaybookLab, playbook_lab
 from tests.integration.ssh_lab import ssh_lab
+from tests.unit.hardware.kit import ARRAY, FABRIC
 
-NQN = "nqn.2026-11.example:fx100-26110017"
 FSTAB = "# /etc/fstab: a line without an end"
 SITE: dict[str, Any] = {
     "rack": "roce",
-    "fabric": {
-        "configure": True,
-        "mtu": 9000,
-        "priority": 3,
-        "trust": "dscp",
-        "dscp": 26,
-        "gid_index": 3,
-        "speed_gbit": 200,
-        "interfaces": [{"netdev": "ens8f0np0", "device": "mlx5_0"}],
-    },
-    "array": {
-        "subsystem": NQN,
-        "transport": "rdma",
-        "portals": [{"address": "192.0.2.31"}, {"address": "192.0.2.32"}],
-        "namespaces": 4,
-        "io_queues": 16,
-    },
+    "fabric": FABRIC,
+    "array": {**ARRAY, "io_queues": 16},
     "volume": {
         "array": {"kind": "md_xfs", "mount": "{root}/mnt/array", "members": 4, "chunk_kib": 512},
         "nfs": {"kind": "nfs", "mount": "{root}/mnt/nfs", "source": "192.0.2.40:/export/kv"},
