@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -44,16 +44,18 @@ def of_drop(plan: Plan, effect: Effect, baselines: Sequence[Fraction]) -> Decide
 
 def of_gain(plan: Plan, effect: Effect, baselines: Sequence[Fraction], audits: Sequence[ClaimStatus | None]) -> Decided:
     """Return what the band makes of a throughput gain; `audits` are the states of the claims of AUDITS, None for one that was not examined."""
-    band = plan.g3.throughput_gain_band
+    band, found = plan.g3.throughput_gain_band, Decided(*decide(effect, plan.g3.throughput_gain_band.low, plan.decision))
     if above(effect, band.high, plan.decision):
-        return _above(plan, effect, audits)
-    return _fragile(plan, Decided(*decide(effect, band.low, plan.decision)), effect, baselines, (band.low, band.high))
+        return _above(plan, effect, audits, _fragile(plan, found, effect, baselines, (band.low,)))
+    ends = (band.low,) if band.above == "accept" else (band.low, band.high)  # where the plan accepts it, beyond the top is no other answer
+    return _fragile(plan, found, effect, baselines, ends)
 
 
-def _above(plan: Plan, effect: Effect, audits: Sequence[ClaimStatus | None]) -> Decided:
+def _above(plan: Plan, effect: Effect, audits: Sequence[ClaimStatus | None], lower: Decided) -> Decided:
+    """Return what an estimate above the band is worth; `lower` is what the low end makes of it: no more than that where it may pass."""
     band = plan.g3.throughput_gain_band
     if band.above == "accept":
-        return Decided(Verdict.PASS, above=Above.ACCEPTED)
+        return replace(lower, above=Above.ACCEPTED)
     if band.above == "fail":
         return Decided(Verdict.FAIL, above=Above.REFUSED)
     if ClaimStatus.BREACHED in audits:
@@ -62,7 +64,7 @@ def _above(plan: Plan, effect: Effect, audits: Sequence[ClaimStatus | None]) -> 
         return Decided(Verdict.INCONCLUSIVE, above=Above.MISSING)
     low = interval(effect, plan.decision).low
     if low is not None and low <= band.high:
-        return Decided(Verdict.PASS, above=Above.REACHES)
+        return replace(lower, above=Above.REACHES)
     return Decided(Verdict.CONDITIONAL, Because.ABOVE_BAND, Above.CLEAN)
 
 

@@ -14,6 +14,7 @@ from gates.plan_model import Decision
 from gates.text import Text
 
 PAIRS_FOR_AN_INTERVAL = 4
+_NEAR = 1e-9  # on the log scale: nearer to a limit than this, a float's rounding could decide
 _COVERAGE = 0.97725  # one side of 95.45 %, for which k = 2 when the spread is well known (ILAC-G8); the GUM takes k from Student's t when it is not
 
 
@@ -213,11 +214,19 @@ def flips(effect: Effect, baselines: Sequence[Fraction], same: Sequence[Decimal]
     if len(baselines) < 2:
         return False
     there, ordered = _sides(effect, same, decision), sorted(baselines)
-    for others in (ordered[1:], ordered[:-1]):
-        base = others[0] if len(others) == 1 else Fraction(math.exp(math.fsum(math.log(b) for b in others) / len(others)))
-        if _sides(Effect(tuple((base, new) for _, new in effect.pairs), effect.drop), same, decision) != there:
-            return True
-    return False
+    return any(_sides(_based_on(effect, others, same), same, decision) != there for others in (ordered[1:], ordered[:-1]))
+
+
+def _based_on(effect: Effect, others: Sequence[Fraction], limits: Sequence[Decimal]) -> Effect:
+    """Return the effect with the geometric mean of `others` as every base. A float carries that mean, but where it would decide about a limit."""
+    if len(others) == 1:
+        return Effect(tuple((others[0], new) for _, new in effect.pairs), effect.drop)
+    mean = math.fsum(math.log(b) for b in others) / len(others)
+    moved = math.fsum(math.log(new) for _, new in effect.pairs) / len(effect.pairs) - mean
+    ends = [1 - limit if effect.drop else 1 + limit for limit in limits]
+    if all(end <= 0 or abs(moved - math.log(end)) > _NEAR for end in ends):
+        return Effect(tuple((Fraction(math.exp(mean)), new) for _, new in effect.pairs), effect.drop)
+    return Effect(tuple((base, new) for base in others for _, new in effect.pairs), effect.drop)  # each with each: the same mean, without a root
 
 
 def _sides(effect: Effect, limits: Sequence[Decimal], decision: Decision) -> tuple[bool, ...]:

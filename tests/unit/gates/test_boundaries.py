@@ -177,6 +177,36 @@ def test_above_the_band_an_interval_that_touches_its_end_passes_with_a_remark():
     assert of_gain(plan(), apart, [Fraction(BASE)] * 4, CLEAN) == Decided(PASS, above=Above.REACHES)
 
 
+@pytest.mark.parametrize(("word", "said"), [("audit", Above.REACHES), ("accept", Above.ACCEPTED)])
+@pytest.mark.parametrize(
+    ("rule", "answer"), [("simple", (PASS, None)), ("interval", (CONDITIONAL, Because.GUARD)), ("guarded", (CONDITIONAL, Because.GUARD))]
+)
+def test_above_the_band_is_worth_no_more_than_the_rule_makes_of_the_low_end(word, said, rule, answer):
+    noisy = gain(1_150_000_000, 1_650_000_000, 1_300_000_000, 1_560_000_000)  # 40.06 %, its interval from 15 % on
+    assert of_gain(plan(rule, above=word), noisy, [Fraction(BASE)] * 4, CLEAN) == Decided(*answer, above=said)
+
+
+def test_above_the_band_is_fragile_where_one_baseline_run_alone_lifts_it_over_the_low_end():
+    one_slow = [Fraction(BASE)] * 3 + [Fraction(BASE, 2)]
+    effect = Effect(tuple((base, Fraction(BASE * 6, 5)) for base in one_slow), drop=False)  # 42.7 %, without the slow run 20 %
+    for word, said in (("audit", Above.REACHES), ("accept", Above.ACCEPTED)):
+        assert of_gain(plan(above=word), effect, one_slow, CLEAN) == Decided(CONDITIONAL, Because.FRAGILE, said)
+
+
+def test_inside_a_band_whose_top_is_open_no_run_makes_it_fragile_by_leaving_at_the_top():
+    bases = [Fraction(BASE), Fraction(BASE * 102, 100)]
+    effect = Effect(tuple((base, Fraction(BASE * 1405, 1000)) for base in bases), drop=False)
+    assert of_gain(plan(pairs=2, above="accept"), effect, bases, CLEAN) == Decided(PASS)
+    assert of_gain(plan(pairs=2), effect, bases, CLEAN) == Decided(CONDITIONAL, Because.FRAGILE)
+
+
+@pytest.mark.parametrize("pairs", [2, 3, 4, 8])
+def test_exactly_at_the_limit_with_equal_baselines_nothing_is_fragile(pairs):
+    for base in (BASE, 1_234_567_892):
+        effect = drop(*[base * 3 // 4] * pairs, base=base)
+        assert of_drop(plan(pairs=pairs), effect, [Fraction(base)] * pairs) == Decided(PASS)
+
+
 @pytest.mark.parametrize(("off", "verdict"), [(0, PASS), (-1, Verdict.CONDITIONAL)])
 def test_a_pass_is_fragile_from_the_first_ns_on_by_which_one_baseline_run_alone_would_miss(off, verdict):
     slow, fast = Fraction(BASE + 10**7), Fraction(BASE) + off  # with the slow run left out, the fast one is the base
