@@ -84,7 +84,7 @@ def _nearest(checks: Sequence[CheckResult]) -> Text:
     beyond = _beyond(found.limit, found.unit)
     return Text(
         "nearest to its limit is {t} with {v} (limit {l}, margin {m}); {b} would make it a fail",
-        "最接近限值的是{t}：{v}（限值 {l}，余量 {m}）；{b}即为不通过",
+        "最接近限值的是 {t}：{v}（限值 {l}，余量 {m}）；{b} 即为不通过",
     ).fill(t=found.title, v=value, l=limit, m=margin, b=beyond)
 
 
