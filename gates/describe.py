@@ -39,7 +39,8 @@ _REQUIRED = {True: Text("required", "计划要求"), False: Text("not required",
 _OPS = {">=": "≥ {low}", "<=": "≤ {high}", "==": "= {low}", "band": "{low} … {high}", "set": "{low}"}
 _PAGE = Text(
     "Every check of the four gates under the default plan. This page is written by `python -m tools.checks_page` from the declarations\n"
-    "that the judge itself uses; a test fails when it is stale. `quadgate gate show G3` prints a gate under your own plan.",
+    "that the judge itself uses; a test fails when it is stale. `quadgate gate show G3` prints a gate under your own plan.\n"
+    "`DESIGN n` names a section of [design.md](design.md).",
     "默认计划下四道门禁的全部检查项。",
 )
 CHECK_COLUMNS = ("id", "title", "quantity", "unit", "direction", "limit", "rule", "evidence", "severity", "source")
