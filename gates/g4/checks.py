@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 
@@ -10,8 +11,9 @@ import numpy as np
 from gates.g4.answers import answer, check
 from gates.g4.series import Soak
 from gates.model import CheckResult
+from gates.readers.soak_records import SoakRecords
 from gates.readers.soak_telemetry import DEAD, UNSEEN
-from gates.readers.strict import count
+from gates.readers.strict import at, count
 from gates.rules.estimates import NS, percent, to_decimal
 from gates.rules.standing import Standing
 from gates.rules.trends import worst_burn
@@ -84,20 +86,23 @@ def soak_clock(soak: Soak, standing: Standing) -> CheckResult:
 
 
 def error_rate(soak: Soak, standing: Standing) -> CheckResult:
-    """Return the check of failed requests over all requests of all boots.
+    """Return the check of failed requests over all requests of all boots, and over the stretch that proves the duration: the worse decides.
 
-    Those within a labelled injection are left to its own check, those within an outage to its cause when both parties approved one.
+    Those within a labelled injection are left to its own check, those within an outage to its cause when both parties approved one. A stretch
+    behind a restart must keep the limit by itself: the hours before would dilute its failures.
     """
     limit = soak.plan.g4.error_rate_max
     blank = check(soak, "error_rate", soak.files("records.jsonl"))
     counted = soak.records.where(soak.outside())
     if not len(counted):
         return answer(blank, standing, met=None, value=None, reason=Text("There are no requests to count.", "没有可统计的请求。"))
-    failed = len(counted) - int(counted.good.sum())
-    rate = Fraction(failed, len(counted))
-    kinds = ", ".join(f"{kind} x {n}" for kind, n in sorted(counted.kinds().items()))
     boots = len(soak.line.boots)
     where = Text(f" in {boots} boots", f"（{boots} 次开机合计）") if boots > 1 else Text("", "")
+    stretch = soak.records.where(soak.outside() & soak.proven())
+    if len(stretch) and _failed(stretch) > _failed(counted):
+        counted, where = stretch, Text(" since the clock last restarted", "（自最近一次重新计时起）")
+    rate = _failed(counted)
+    failed, kinds = len(counted) - int(counted.good.sum()), ", ".join(f"{kind} x {n}" for kind, n in sorted(counted.kinds().items()))
     reason = Text("{f} of {n} requests{w} failed: {v} (at most {l}){k}.", "{n} 个请求{w}中 {f} 个失败：{v}（上限 {l}）{k}。")
     reason = reason.fill(
         f=failed, n=len(counted), w=where, v=percent(rate, limit, places=3), l=percent(limit, places=1), k=f" ({kinds})" if kinds else ""
@@ -105,18 +110,24 @@ def error_rate(soak: Soak, standing: Standing) -> CheckResult:
     return answer(blank, standing, met=rate <= Fraction(limit), value=to_decimal(rate, 10), reason=reason, margin=limit - to_decimal(rate, 10))
 
 
+def _failed(records: SoakRecords) -> Fraction:
+    return Fraction(len(records) - int(records.good.sum()), len(records))
+
+
 def error_budget(soak: Soak, standing: Standing) -> list[CheckResult]:
     """Return the checks of how fast failures use up what the error rate allows over the whole soak, in a short and in a long window.
 
     A rate over 72 h can hide an hour that a user would call an outage. The budget is error_rate_max times all requests; a window counts
-    with at least `failures_min` failures, and only while its last twelfth still burns.
+    with at least `failures_min` failures, and only while its last twelfth still burns. Behind a restart the whole soak is the stretch that
+    proves the duration, once there is one.
     """
     rule, limit = soak.plan.g4.error_budget, soak.plan.g4.error_rate_max
     counted = soak.records.where(soak.outside())
+    whole = int((soak.outside() & soak.proven()).sum()) or len(counted)
     out = []
     for name, window, most in (("short", rule.window, rule.share_max), ("long", rule.long_window, rule.long_share_max)):
         blank = check(soak, f"error_budget_{name}", soak.files("records.jsonl"), name=str(window))
-        budget = Fraction(limit) * len(counted)
+        budget = Fraction(limit) * whole
         if not len(counted) or not budget:
             nothing = Text("The plan allows no failure, so there is no budget to use up.", "计划不允许任何失败，故无预算可言。")
             out.append(answer(blank, standing, met=None if not len(counted) else True, value=None, reason=nothing))
@@ -189,7 +200,10 @@ def engine_restarts(soak: Soak, standing: Standing) -> CheckResult:
 
 
 def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
-    """Return one check for each labelled injection: service is whole again in the window after it."""
+    """Return one check for each labelled injection: service is whole again in the window after it.
+
+    One that was agreed and is not on record, or whose command failed, says nothing of what it was to show: inconclusive.
+    """
     out = []
     for number, found in enumerate(soak.injections, 1):
         sent, in_boot = soak.records.sent, np.zeros(len(soak.records), dtype=bool)
@@ -202,5 +216,24 @@ def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
             f=failed, n=len(after)
         )
         met = failed == 0 if len(after) else None
+        code = _command_failed(soak, found.label)
+        if code is not None and met:
+            told = Text("Its command ended with {c}, so whether anything was disturbed is not known.", "其命令以 {c} 结束，是否真正注入不得而知。")
+            met, reason = None, told.fill(c=code)
         out.append(answer(blank, standing, met=met, value=Decimal(failed), reason=reason, margin=Decimal(-failed)))
+    carried_out = Counter(found.label for found in soak.injections)
+    for number, planned in enumerate(soak.plan.g4.injections, len(soak.injections) + 1):
+        if carried_out[planned.label]:
+            carried_out[planned.label] -= 1
+            continue
+        blank = check(soak, f"injection_{number}", soak.files("events.jsonl"), name=planned.label)
+        told = Text("It was agreed for hour {h} and is not on record as carried out.", "约定于第 {h} 小时注入，记录中没有执行完毕。")
+        out.append(answer(blank, standing, met=None, value=None, reason=told.fill(h=format(planned.at.base / _HOUR, "f"))))
     return out
+
+
+def _command_failed(soak: Soak, label: str) -> int | None:
+    """Return the exit code other than 0 of a command of an injection, as the probe recorded it, or None."""
+    told = [at(e, "detail") for e in soak.pack.events if e.get("kind") == "injection" and at(e, "detail", "label") == label]
+    codes = [at(detail, name) for detail in told for name in ("begin_exit", "end_exit")]
+    return next((code for code in codes if isinstance(code, int) and code), None)

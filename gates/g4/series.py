@@ -56,6 +56,13 @@ class Soak:
                 mask &= ~(inside & (self.records.boot == self.records.boots.index(boot)))
         return mask
 
+    def proven(self) -> Any:
+        """Return which requests were sent in the stretch that counts, none of them while it is shorter than the plan's duration (a mask)."""
+        line, records = self.line, self.records
+        if line.plan_seconds < self.plan.g4.duration.base or line.boot_id not in records.boots:
+            return np.zeros(len(records), dtype=bool)
+        return (records.boot == records.boots.index(line.boot_id)) & (records.sent >= line.start_ns)
+
     def in_boot(self, boot_id: str) -> Any:
         """Return which samples are of a boot (a mask over telemetry)."""
         t = self.telemetry

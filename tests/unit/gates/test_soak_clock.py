@@ -127,6 +127,20 @@ def test_failed_requests_before_an_approved_reboot_still_count():
     assert "in 2 boots" in check(document, "error_rate")["reason"]["en"]
 
 
+def test_a_long_clean_time_before_a_restart_dilutes_no_failures_behind_it():
+    def fail_late(e: Evidence) -> None:
+        when = begin(e) + 40 * HOUR
+        broken = {"error": {"kind": "stream_error", "message": "x"}, "first_text_ns": None, "usage": None, "finish_reason": None}
+        late = [r["seq"] for r in e.rows("soak", "records.jsonl") if r["phase"] == "soak" and r["sent_ns"] > when]
+        chosen = set(late[:: round(1 / 0.0015)])  # 0.15 % of those behind the reboot, 0.06 % of all
+        e.lines("soak", "records.jsonl", lambda rows: [{**r, **broken} if r["seq"] in chosen else r for r in rows])
+
+    document = soak(both(fail_late, reboot(40), cause(f"boot:{SECOND}")), hours=66)
+    found = check(document, "error_rate")
+    assert found["verdict"] == document["verdict"] == "fail"
+    assert "since the clock last restarted" in found["reason"]["en"]
+
+
 @pytest.mark.parametrize("kind", ["engine_exit", "oom_kill"])
 def test_a_crash_of_the_engine_before_an_approved_reboot_stays_a_fail(kind: str):
     def crash(e: Evidence) -> None:
@@ -230,3 +244,33 @@ def test_a_boot_that_comes_back_is_no_host_and_nothing_is_concluded():
     document = soak(mixed, hours=30)
     assert document["verdict"] == "inconclusive"
     assert "comes back after another" in check(document, "evidence")["reason"]["en"]
+
+
+PLANNED = {"label": "path-down", "action": "path-down", "at": "5 h", "lasts": "30 min"}
+
+
+def carried_out(e: Evidence, **said: Any) -> None:
+    when = begin(e) + 5 * HOUR
+    row = {"label": PLANNED["label"], "from_ns": when, "to_ns": when + HOUR // 2, "boot_id": SECOND}
+    e.inputs(lambda d: d["injections"].append(row))
+    event = {"seq": 0, "wall_ns": 1, "mono_ns": row["to_ns"], "boot_id": SECOND, "kind": "injection", "detail": {**row, **said}}
+    e.lines("soak", "events.jsonl", lambda rows: [event])
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict", "word"),
+    [
+        ({"begin_exit": 0, "end_exit": 0}, "pass", "requests sent in the window after it failed"),
+        ({"begin_exit": 127, "end_exit": 0}, "inconclusive", "ended with 127"),
+        ({"begin_exit": 0, "end_exit": 124}, "inconclusive", "ended with 124"),
+        (None, "inconclusive", "agreed for hour 5 and is not on record"),
+    ],
+)
+def test_an_agreed_injection_must_be_on_record_and_its_command_must_have_worked(said: dict[str, Any] | None, verdict: str, word: str):
+    evidence = g4_evidence(plan=soak_plan({"g4": {"injections": [PLANNED]}}))
+    if said is not None:
+        carried_out(evidence, **said)
+    document = judge(evidence.bundle())
+    found = check(document, "injection_1")
+    assert (document["verdict"], found["verdict"]) == (verdict, verdict)
+    assert word in found["reason"]["en"]
