@@ -91,7 +91,7 @@ def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[flo
         few_windows = Text("Too few windows for a trend.", "窗口过少，无法判断趋势。")
         return answer(blank, standing, met=None, value=None, reason=short or few_windows, change=_more(soak))
     change = fit[0] * (points[-1][0] - points[0][0]) / median(v for _, v in points)
-    adverse = Decimal(repr(round(max(change if upwards else -change, 0.0), 10)))
+    adverse = Decimal(repr(round(max(0.0, change if upwards else -change), 10)))
     reason = Text(
         "A straight line through the windows changes {n} for the worse by {v} over the soak (at most {l}).",
         "各窗口的拟合直线表明{n}全程变差 {v}（上限 {l}）。",

@@ -56,7 +56,7 @@ def leak(soak: Soak, standing: Standing) -> CheckResult:
     if any(value % _PAGE for _, value in points) or free % _KIB:
         text = Text("Memory is not told in whole pages: its unit is doubtful.", "内存数值不是整页：单位存疑。")
         return answer(blank, standing, met=None, value=None, reason=text)
-    growth = max(fit[1], 0.0) * float(rule.horizon.base)
+    growth = max(0.0, fit[1]) * float(rule.horizon.base)
     share = Decimal(repr(round(growth / free, 10)))
     reason = Text(
         "Memory grows by at least {g} MiB over {h}, {v} of the {f} MiB that were free (at most {l}); estimate {e} MiB/h.",
@@ -79,7 +79,7 @@ def handles(soak: Soak, standing: Standing) -> list[CheckResult]:
             text = Text("{n} samples show it: too few to tell.", "仅有 {n} 个样本：不足以判断。").fill(n=len(points))
             out.append(answer(blank, standing, met=None, value=None, reason=text))
             continue
-        share = Decimal(repr(round(max(fit[1], 0.0) * float(rule.horizon.base) / level, 10)))
+        share = Decimal(repr(round(max(0.0, fit[1]) * float(rule.horizon.base) / level, 10)))
         reason = Text(
             "It grows by at least {v} of its level ({n}) over {h} (at most {l}).", "在 {h} 内至少增长为其水平（{n}）的 {v}（上限 {l}）。"
         ).fill(v=percent(share, limit), n=f"{level:.0f}", h=rule.horizon, l=percent(limit))
