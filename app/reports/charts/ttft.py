@@ -15,7 +15,7 @@ def ttft_ecdf(figures: dict[str, Any], tier: int | str, language: str = "en", th
     """Return the cumulative distribution of TTFT (milliseconds) of every run at one tier, as SVG text."""
     look = THEMES[theme]
     data = (figures.get("ttft") or {}).get(str(tier)) or {}
-    title = say(language, f"TTFT distribution at concurrency {tier}", f"并发 {tier} 的首 token 延迟（TTFT）分布")
+    title = say(language, f"TTFT distribution at concurrency {tier}", f"并发 {tier} 的首词元延迟（TTFT）分布")
     arms = {arm: [run for run in runs if run.get("ms")] for arm, runs in data.items() if isinstance(runs, list)}
     arms = {arm: runs for arm, runs in arms.items() if runs}
     if not arms:
