@@ -11,7 +11,7 @@ from app.reports.format import number
 LEFT, RIGHT, PANEL, GAP, FIRST = 76.0, 622.0, 86.0, 34.0, 44.0
 PANELS: tuple[tuple[str, str, str, float], ...] = (
     ("ttft_p50_ms", "TTFT p50, ms", "TTFT p50，毫秒", 1.0),
-    ("output_tokens_per_s", "output throughput, tok/s", "输出吞吐，token/s", 1.0),
+    ("output_tokens_per_s", "output throughput, tok/s", "输出吞吐，tok/s", 1.0),
     ("errors", "failed requests an hour", "每小时失败请求数", 1.0),
     ("rss_bytes", "engine memory (RSS), MB", "引擎内存（RSS），MB", 1e6),
 )

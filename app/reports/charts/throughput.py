@@ -33,7 +33,7 @@ def throughput_band(figures: dict[str, Any], language: str = "en", theme: str = 
         bottom,
         top,
         ticks(x.low, x.high, 8),
-        say(language, "gain in output tokens per second over the baseline, %", "输出吞吐（token/s）相对基线的提升，%"),
+        say(language, "gain in output tokens per second over the baseline, %", "输出吞吐（tok/s）相对基线的提升，%"),
     )
     said = []
     for i, (tier, data) in enumerate(sorted(tiers.items(), key=lambda item: int(item[0]))):
