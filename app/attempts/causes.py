@@ -95,7 +95,7 @@ def breaks_of(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def causes_view(s: Session, attempt_id: str, document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return every event with the cause that counts, as the faces show it: {event, hour, what, needed, cause | null, missing, open}."""
+    """Return every event with the cause that counts, as the faces show it: {event, kind, title, hour, what, cause | null, approved, missing}."""
     rows, decided = {c.event: c for c in newest_of(s, [attempt_id])}, {c["event"]: c for c in _as_judged(s, attempt_id)}
     out = []
     for found in breaks_of(document):
@@ -112,7 +112,6 @@ def causes_view(s: Session, attempt_id: str, document: dict[str, Any]) -> list[d
                 "title": found["title"],
                 "hour": found["hour"],
                 "what": found["what"],
-                "needed": found["needed"],
                 "cause": cause,
                 "approved": approved,
                 "missing": said["missing"] if said else ["vendor", "customer"],

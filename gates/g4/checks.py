@@ -57,8 +57,7 @@ def soak_clock(soak: Soak, standing: Standing) -> CheckResult:
     most, line = soak.plan.g4.clock.restarts_max, soak.line
     files = ("evidence/inputs.json", *soak.files("records.jsonl", "telemetry.jsonl"))
     blank = check(soak, "clock_restarts", files)
-    needed = [b for b in line.breaks if b.needed]
-    value, margin = Decimal(len(needed)), Decimal(most - len(needed))
+    value, margin = Decimal(len(line.breaks)), Decimal(most - len(line.breaks))
     if line.open:
         first, more = line.open[0], len(line.open) - 1
         others = Text(f" ({more} more such events.)", f"（另有 {more} 个此类事件。）") if more else Text("", "")

@@ -15,12 +15,13 @@ import numpy as np
 
 from gates.plan import Plan
 from gates.readers.run_pack import Pack
-from gates.readers.soak_records import SoakRecords
+from gates.readers.soak_records import SoakRecords, middle
 from gates.readers.soak_telemetry import SoakTelemetry
 from gates.readers.strict import at, count, exact
 from gates.rules.estimates import NS
 from gates.text import Text
 
+_HANG = 10  # so many times a request's median time without any answer is no burst
 PARTIES = {"vendor": Text("the vendor", "供方"), "customer": Text("the customer", "需方")}
 KINDS = {
     "reboot": Text("host reboot", "主机重启"),
@@ -59,7 +60,7 @@ class Cause:
 class Break:
     """Something that broke the run of the load. `event` names it for people and approvals; times are of boot `boot` (after a reboot: the new one).
 
-    `needed`: without an approved cause nothing is concluded. An outage needs none: its failures count as the product's until one is approved.
+    Without a cause that both parties approved nothing is concluded. What failed in an outage counts as the product's until one is.
     """
 
     event: str
@@ -69,7 +70,6 @@ class Break:
     to_ns: int
     hour: Decimal
     what: Text
-    needed: bool = True
     cause: Cause | None = None
 
     @property
@@ -104,7 +104,6 @@ class Break:
             "hour": self.hour,
             "title": KINDS[self.kind].json(),
             "what": self.what.json(),
-            "needed": self.needed,
             "cause": cause,
         }
 
@@ -155,8 +154,8 @@ class Timeline:
 
     @property
     def open(self) -> tuple[Break, ...]:
-        """Return the breaks that need a cause which both parties have not approved."""
-        return tuple(b for b in self.breaks if b.needed and not b.approved)
+        """Return the breaks whose cause both parties have not approved."""
+        return tuple(b for b in self.breaks if not b.approved)
 
     @property
     def excused(self) -> tuple[Break, ...]:
@@ -216,17 +215,17 @@ def timeline(
     known = causes(inputs)
     bare = Timeline(tuple(boots), (), boots[-1].start_ns, scale)
     found_breaks = []
-    for event, kind, boot, low, high, words, needed in _breaks(plan, pack, bare, records, telemetry, labels):
+    for event, kind, boot, low, high, words in _breaks(plan, pack, bare, records, telemetry, labels):
         at_boot = boots[[b.id for b in boots].index(boot)]
         hour = at_boot.offset / 3600 if kind == "reboot" else bare.hour(low, boot)
         hour = hour.quantize(Decimal("0.01"))
         what = Text("Hour {h}: ", "第 {h} 小时：").fill(h=f"{hour:f}")
-        found_breaks.append(Break(event, kind, boot, low, high, hour, Text(what.en + words.en, what.zh + words.zh), needed, known.get(event)))
+        found_breaks.append(Break(event, kind, boot, low, high, hour, Text(what.en + words.en, what.zh + words.zh), known.get(event)))
     start = max([bare.last.start_ns, *(b.to_ns for b in found_breaks if b.boot == bare.boot_id and b.kind != "reboot" and b.approved)])
     return Timeline(tuple(boots), tuple(sorted(found_breaks, key=lambda b: (b.hour, b.event))), start, scale)
 
 
-_Found = tuple[str, str, str, int, int, Text, bool]
+_Found = tuple[str, str, str, int, int, Text]
 
 
 def _breaks(plan: Plan, pack: Pack, line: Timeline, records: SoakRecords, telemetry: SoakTelemetry, labels: Sequence[Injection]) -> Iterator[_Found]:
@@ -236,15 +235,16 @@ def _breaks(plan: Plan, pack: Pack, line: Timeline, records: SoakRecords, teleme
     for before, boot in zip((None, *line.boots), line.boots, strict=False):
         if before is not None and not any(i.meets(before.id, before.end_ns, before.end_ns + gap) for i in labels):
             text = Text("the host booted anew (boot {b})", "主机重新启动（开机标识 {b}）").fill(b=boot.id)
-            yield f"boot:{boot.id}", "reboot", boot.id, boot.start_ns, boot.start_ns, text, True
-        for kind, low, high, text, needed in (
-            *_load_gaps(records, boot, max(gap, spacing), line.scale),
+            yield f"boot:{boot.id}", "reboot", boot.id, boot.start_ns, boot.start_ns, text
+        gaps = tuple(_load_gaps(records, boot, max(gap, spacing), line.scale))
+        for kind, low, high, text in (
+            *gaps,
             *_silences(telemetry, boot, gap, line.scale),
             *_resets(telemetry, boot),
-            *_outages(records, boot, gap, line.scale),
+            *_outages(records, boot, gap, max(gap, spacing), line.scale, gaps),
         ):
             if not any(i.meets(boot.id, low, high) for i in labels):
-                yield f"{kind}:{boot.id}:{low}", kind, boot.id, low, high, text, needed
+                yield f"{kind}:{boot.id}:{low}", kind, boot.id, low, high, text
 
 
 def _spacing(pack: Pack) -> int:
@@ -253,7 +253,7 @@ def _spacing(pack: Pack) -> int:
     return int(2 * seconds / cap * NS) if cap and seconds else 0
 
 
-_Gap = tuple[str, int, int, Text, bool]
+_Gap = tuple[str, int, int, Text]
 
 
 def _load_gaps(records: SoakRecords, boot: Boot, most: int, scale: Decimal) -> Iterator[_Gap]:
@@ -267,7 +267,7 @@ def _load_gaps(records: SoakRecords, boot: Boot, most: int, scale: Decimal) -> I
     for n in np.flatnonzero(sent[order][1:] - until[:-1] > most):
         low, high = int(until[n]), int(sent[order][n + 1])
         text = Text("no request was under way for {s} s", "{s} s 内没有在途请求").fill(s=_seconds(high - low, scale))
-        yield "load_gap", low, high, text, True
+        yield "load_gap", low, high, text
 
 
 def _silences(telemetry: SoakTelemetry, boot: Boot, most: int, scale: Decimal) -> Iterator[_Gap]:
@@ -278,7 +278,7 @@ def _silences(telemetry: SoakTelemetry, boot: Boot, most: int, scale: Decimal) -
     edges = np.concatenate([[boot.start_ns], stamps, [boot.end_ns]])
     for n in np.flatnonzero(np.diff(edges) > most):
         low, high = int(edges[n]), int(edges[n + 1])
-        yield "telemetry_gap", low, high, Text("no telemetry for {s} s", "{s} s 内没有遥测数据").fill(s=_seconds(high - low, scale)), True
+        yield "telemetry_gap", low, high, Text("no telemetry for {s} s", "{s} s 内没有遥测数据").fill(s=_seconds(high - low, scale))
 
 
 def stamps_of(telemetry: SoakTelemetry, boot_id: str, low: int, high: int) -> Any:
@@ -305,28 +305,30 @@ def _resets(telemetry: SoakTelemetry, boot: Boot) -> Iterator[_Gap]:
             low_of[int(when[n + 1])] = int(when[n])
     for high, names in sorted(seen.items()):
         text = Text("{n} went back within one boot", "{n} 在同一次开机内回退").fill(n=", ".join(sorted(names)))
-        yield "counter_reset", low_of[high], high, text, True
+        yield "counter_reset", low_of[high], high, text
 
 
-def _outages(records: SoakRecords, boot: Boot, most: int, scale: Decimal) -> Iterator[_Gap]:
-    """Yield the times in which requests ended and none of them well, for longer than the plan's largest gap."""
+def _outages(records: SoakRecords, boot: Boot, most: int, stalled: int, scale: Decimal, gaps: Sequence[_Gap]) -> Iterator[_Gap]:
+    """Yield the times in which no request succeeded: some failed, for longer than `most`, or all hung, for longer than `stalled`.
+
+    A closed loop that hangs sends nothing, so an outage may show in a handful of requests, or in none that failed. A hang must last several
+    times as long as a request takes, since answers may come in bursts; where nothing was under way it is a gap of the load (`gaps`).
+    """
     if boot.id not in records.boots:
         return
     mine = records.boot == records.boots.index(boot.id)
-    good = records.good[mine]
-    if good.all():
-        return
-    end = records.end[mine]
+    sent, good, end = records.sent[mine], records.good[mine], records.end[mine]
+    stalled = max(stalled, int(_HANG * middle((end - sent)[good]))) if good.any() else stalled
     edges = np.concatenate([[boot.start_ns], np.sort(end[good]), [boot.end_ns]])
     bad = np.sort(end[~good])
     for n in np.flatnonzero(np.diff(edges) > most):
         low, high = int(edges[n]), int(edges[n + 1])
         failed = int(np.searchsorted(bad, high, "right") - np.searchsorted(bad, low, "right"))
-        if failed:
+        if failed or (high - low > stalled and not any(a < high and b > low for _, a, b, _ in gaps)):
             text = Text("no request succeeded for {s} s ({n} failed)", "{s} s 内没有成功的请求（{n} 个失败）").fill(
                 s=_seconds(high - low, scale), n=failed
             )
-            yield "outage", low, high, text, False
+            yield "outage", low, high, text
 
 
 def _seconds(ns: int, scale: Decimal) -> str:
