@@ -22,8 +22,6 @@ from app.up import leftovers
 from app.up.broker import socket_path
 from lanes.chaos.fleet import Fleet, Soak
 
-BALLAST = 64 * 1024 * 1024
-
 
 @dataclass
 class Strike:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import io
 import json
-from pathlib import Path
-from types import ModuleType
+import zipfile
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from app.settings import ROOT
 from gates.plan import parse_plan
 from gates.plan_model import MEDIUM_KEYS
 from gates.steps import run_step, soak_step
+from tests.unit.hardware.kit import load as load_file
 from tests.unit.lab_engine import lab  # noqa: F401 - puts the engine's package on the path
 
 DEMO = yaml.safe_load((ROOT / "app" / "demo" / "engagement.yaml").read_text(encoding="utf-8"))
@@ -23,14 +23,8 @@ HOST = {"name": "gpu01", "root": "/r", "python": "/p/python", "index": 0, "count
 ATTEMPT = {"id": "a-1", "gate": "G3", "fence": 4, "seed": 9}
 
 
-def load(name: str) -> ModuleType:
-    path = ROOT / "playbooks" / "roles" / "arm" / "filter_plugins" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def load(name: str) -> Any:
+    return load_file(ROOT / "playbooks" / "roles" / "arm" / "filter_plugins" / f"{name}.py")
 
 
 engines, jobs = load("arm_engine"), load("arm_job")
@@ -193,12 +187,11 @@ def test_vllm_on_the_cpu_gets_a_connector_only_where_there_is_a_medium_and_takes
         engine("candidate", {**where, "engine": {"kind": "vllm_cpu"}})
 
 
-def test_the_archive_of_the_engine_is_the_same_bytes_each_time(tmp_path: Path) -> None:
-    path = ROOT / "playbooks" / "roles" / "lab_engine" / "lookup_plugins" / "lab_engine_archive.py"
-    spec = importlib.util.spec_from_file_location("lab_engine_archive", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def test_the_archive_of_the_engine_is_the_same_bytes_each_time_and_starts_its_package() -> None:
+    module = load_file(ROOT / "playbooks" / "lookup_plugins" / "sources_zipapp.py")
     package = ROOT / "playbooks" / "roles" / "lab_engine" / "files" / "lab_engine"
-    assert module.archive_bytes(package) == module.archive_bytes(package)
+    data = module.zipapp_bytes(package, package=True)
+    assert data == module.zipapp_bytes(package, package=True)
+    names = zipfile.ZipFile(io.BytesIO(data)).namelist()
+    assert names[0] == "__main__.py"
+    assert {"lab_engine/__init__.py", "lab_engine/__main__.py"} <= set(names)
