@@ -35,6 +35,7 @@ from app.plans.reading import plan_of
 from gates.bundle import INPUTS, Bundle, Unreadable, make_manifest
 from gates.canonical import canonical_bytes, sha256_of
 from gates.g3.extension import FIRST_VERDICT
+from gates.model import StepKind
 from gates.transitions import RunStatus
 
 EXTENSION = ("pairs", "from_verdict", "from_manifest", "at", "by", "said")  # what a bundle is told of an extension
@@ -72,7 +73,7 @@ def register(
 def inputs(s: Session, attempt_id: str) -> dict[str, Any]:
     """Return evidence/inputs.json: what the engagement knows and no target can tell (docs/evidence-format.md)."""
     attempt, engagement = _rows(s, attempt_id)
-    status = RunStatus(attempt.status)
+    status = _measured(s, attempt)
     hosts: dict[str, list[str]] = {}
     for name, host in engagement.targets["hosts"].items():
         for group in host["groups"]:
@@ -199,7 +200,7 @@ def _make_manifest(s: Session, attempt_id: str) -> dict[str, Any]:
     plan_row = plans.revision(s, attempt.plan_id) or PlanRevision()
     keys = {step.id: step.key for step in attempts.steps_of(s, attempt_id)}
     files = repository.files_of(s, attempt_id)
-    status = RunStatus(attempt.status)
+    status = _measured(s, attempt)
     # While the judge step runs the attempt is still `running`; what the evidence shows is an attempt that measured to its end.
     seen = status if status.ended or status in INTERRUPTIONS else RunStatus.FINISHED
     return make_manifest(
@@ -225,6 +226,12 @@ def _make_manifest(s: Session, attempt_id: str) -> dict[str, Any]:
             for f in files
         ],
     )
+
+
+def _measured(s: Session, attempt: Attempt) -> RunStatus:
+    """Return the status of an attempt as far as its evidence goes: one whose report alone could not be written was measured to its end."""
+    status, left = RunStatus(attempt.status), [step.kind for step in attempts.steps_of(s, attempt.id) if step.status != "done"]
+    return RunStatus.FINISHED if status is RunStatus.ERROR and left and set(left) == {StepKind.REPORT} else status
 
 
 def _enter(s: Session, attempt: Attempt, step_id: str | None, path: str, stored: Stored, actor: Actor, **about: Any) -> EvidenceFile:

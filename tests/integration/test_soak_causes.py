@@ -11,6 +11,7 @@ from app.accounts.actor import SYSTEM
 from app.attempts.conclude import conclude
 from app.attempts.judging import judge_again
 from app.attempts.models import Attempt
+from app.attempts.repository import steps_of
 from app.attempts.usecases import attempt_view, claim_cause, start_attempt
 from app.audit.models import AuditRow
 from app.engagements.usecases import overview
@@ -83,6 +84,18 @@ def test_from_the_reboot_to_the_pass_by_an_approved_cause(cast: Cast, files: dic
         assert b"B \xe8\xb7\xaf" in store.read(told.sha256)
         gate = next(g for g in overview(s, engagement_id=attempt.engagement_id, actor=cast.viewer)["gates"] if g["gate"] == "G4")
         assert gate["state"] == "sign_off"
+
+
+@pytest.mark.parametrize(("failed", "verdict"), [("report", "pass"), ("soak", "inconclusive")])
+def test_an_attempt_whose_report_alone_failed_was_not_interrupted(cast: Cast, files: dict[str, bytes], failed: str, verdict: str) -> None:
+    with write_session() as s:
+        attempt = soaked(s, cast, files)
+        for step in steps_of(s, attempt.id):
+            step.status = "failed" if step.key == failed else "done"
+        attempt.status = "error"
+        claim_cause(s, attempt_id=attempt.id, event=EVENT, kind="power", text="B 路断电", actor=cast.li_wei)
+        decide(s, "soak_cause", cast.chen_jing, cast.wang_fang)
+        assert attempt.verdict == verdict
 
 
 def test_another_text_is_another_claim_and_an_agreed_one_stays(cast: Cast, files: dict[str, bytes]) -> None:
