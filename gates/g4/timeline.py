@@ -229,7 +229,7 @@ _Found = tuple[str, str, str, int, int, Text]
 
 
 def _breaks(plan: Plan, pack: Pack, line: Timeline, records: SoakRecords, telemetry: SoakTelemetry, labels: Sequence[Injection]) -> Iterator[_Found]:
-    """Yield every break that no labelled injection covers."""
+    """Yield every break that no labelled injection covers: of one that lasts, no more than the plan's gap may lie outside the injections."""
     gap = int(plan.scaled_seconds(plan.g4.gap_max.base) * NS)
     spacing = _spacing(pack)
     for before, boot in zip((None, *line.boots), line.boots, strict=False):
@@ -243,8 +243,18 @@ def _breaks(plan: Plan, pack: Pack, line: Timeline, records: SoakRecords, teleme
             *_resets(telemetry, boot),
             *_outages(records, boot, gap, max(gap, spacing), line.scale, gaps),
         ):
-            if not any(i.meets(boot.id, low, high) for i in labels):
+            touched = [i for i in labels if i.meets(boot.id, low, high)]
+            most = gap if kind == "telemetry_gap" else max(gap, spacing)
+            if not touched or (kind != "counter_reset" and _outside(touched, low, high) > most):
                 yield f"{kind}:{boot.id}:{low}", kind, boot.id, low, high, text
+
+
+def _outside(labels: Sequence[Injection], low: int, high: int) -> int:
+    """Return the longest part of a stretch (ns) that no labelled injection covers: what goes on behind one is no part of it."""
+    longest, at_ns = 0, low
+    for label in sorted(labels, key=lambda i: i.from_ns):
+        longest, at_ns = max(longest, label.from_ns - at_ns), max(at_ns, label.to_ns)
+    return max(longest, high - at_ns)
 
 
 def _spacing(pack: Pack) -> int:

@@ -225,27 +225,40 @@ def test_an_outage_is_the_products_until_both_parties_say_that_it_was_the_sites(
     assert float(check(document, "duration")["value"]) == pytest.approx(26, abs=0.2)
 
 
+def hang(e: Evidence, hours: float, failed: int = 0) -> None:
+    """Let the requests under way at hour 3 end only so many hours later, some of them in vain: a closed loop that hangs sends nothing."""
+    low, high = begin(e) + 3 * HOUR, begin(e) + int((3 + hours) * HOUR)
+    broken = {"error": {"kind": "timeout", "message": "x"}, "first_text_ns": None, "usage": None, "finish_reason": None}
+
+    def requests(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        hung = [r["seq"] for r in rows if r["phase"] == "soak" and r["sent_ns"] <= low < r["end_ns"]]
+        kept = [r for r in rows if not (r["phase"] == "soak" and low < r["sent_ns"] < high)]
+        return [{**r, **(broken if r["seq"] in hung[:failed] else {}), "end_ns": high} if r["seq"] in hung else r for r in kept]
+
+    e.lines("soak", "records.jsonl", requests, renumber=True)
+
+
 @pytest.mark.parametrize("failed", [0, 1])
 def test_a_hang_in_which_next_to_nothing_fails_is_an_outage_and_never_passes_unsaid(failed: int):
-    def hang(e: Evidence) -> None:
-        low, high = begin(e) + 3 * HOUR, begin(e) + int(3.6 * HOUR)
-        broken = {"error": {"kind": "timeout", "message": "x"}, "first_text_ns": None, "usage": None, "finish_reason": None}
-
-        def requests(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            hung = [r["seq"] for r in rows if r["phase"] == "soak" and r["sent_ns"] <= low < r["end_ns"]]
-            kept = [r for r in rows if not (r["phase"] == "soak" and low < r["sent_ns"] < high)]  # a closed loop that hangs sends nothing
-            return [{**r, **(broken if r["seq"] in hung[:failed] else {}), "end_ns": high} if r["seq"] in hung else r for r in kept]
-
-        e.lines("soak", "records.jsonl", requests, renumber=True)
-
-    bare = soak(hang, hours=30)
+    bare = soak(lambda e: hang(e, 0.6, failed), hours=30)
     event = next(b["event"] for b in bare["figures"]["breaks"] if b["kind"] == "outage")
     assert check(bare, "clock_restarts")["verdict"] == bare["verdict"] == "inconclusive"
     assert check(bare, "error_rate")["verdict"] == "pass"
     assert f"({failed} failed)" in check(bare, "clock_restarts")["reason"]["en"]
-    document = soak(both(hang, cause(event, text="交换机重启")), hours=30)
+    document = soak(both(lambda e: hang(e, 0.6, failed), cause(event, text="交换机重启")), hours=30)
     assert document["verdict"] == "pass"
     assert float(check(document, "duration")["value"]) == pytest.approx(26.4, abs=0.2)
+
+
+@pytest.mark.parametrize(("hours", "verdict"), [(0.6, "pass"), (0.9, "inconclusive")])
+def test_an_injection_covers_what_it_disturbs_and_not_a_hang_that_outlasts_it(hours: float, verdict: str):
+    def injected(e: Evidence) -> None:
+        hang(e, hours)
+        row = {"label": "path-down", "from_ns": begin(e) + 3 * HOUR, "to_ns": begin(e) + int(3.2 * HOUR), "boot_id": SECOND}
+        e.inputs(lambda d: d["injections"].append(row))
+
+    document = soak(injected, hours=30)
+    assert check(document, "clock_restarts")["verdict"] == document["verdict"] == verdict
 
 
 def test_a_labelled_reboot_is_judged_by_its_own_check_and_needs_no_cause():
