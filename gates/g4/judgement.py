@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gates.bundle import Bundle
+from gates.bundle import INPUTS, Bundle
 from gates.g4.checks import duration, engine_restarts, error_budget, error_rate, injection_checks, soak_clock
 from gates.g4.drift import drift
 from gates.g4.sentinel import sentinel, windows
@@ -66,10 +66,12 @@ def _soak(plan: Plan, bundle: Bundle, run: Run, problems: list[Problem]) -> Soak
     """Return what the checks are made from, or None after recording why not."""
     labelled, path = injections(bundle.inputs), run.pack.path("records.jsonl")
     if labelled is None:
-        text = Text(
-            "evidence/inputs.json: a labelled injection lacks its times, boot or label.", "evidence/inputs.json：某项注入缺少时间、开机标识或标签。"
-        )
-        problems.append(Problem("injections", text, "evidence/inputs.json"))
+        text = Text("{p}: a labelled injection lacks its times, boot or label.", "{p}：某项注入缺少时间、开机标识或标签。").fill(p=INPUTS)
+        problems.append(Problem("injections", text, INPUTS))
+    agreed = {planned.label for planned in plan.g4.injections}
+    for label in sorted({found.label for found in labelled or ()} - agreed):  # only what was agreed beforehand excuses anything
+        text = Text("{p} names the injection {l}, which the plan does not.", "{p} 所列的注入 {l} 不在计划中。").fill(p=INPUTS, l=label)
+        problems.append(Problem("injections", text, INPUTS))
     records, telemetry = run.pack.records, run.pack.samples
     if records is None or telemetry is None or not len(records) or labelled is None or not _within_phase(run):
         text = Text("{p}: no request of the soak lies within its phase.", "{p}：没有处于稳定性阶段内的请求。").fill(p=path)

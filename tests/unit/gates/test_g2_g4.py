@@ -92,12 +92,16 @@ def test_a_labelled_injection_is_judged_by_its_own_check():
     def injected(e):
         rows = e.rows("soak", "telemetry.jsonl")
         low, high = rows[155]["mono_ns"], rows[168]["mono_ns"]
-        e.inputs(lambda d: d.update(injections=[{"label": "engine restart", "from_ns": low, "to_ns": high, "boot_id": "b007-0001"}]))
+        e.inputs(lambda d: d.update(injections=[{"label": "engine-restart", "from_ns": low, "to_ns": high, "boot_id": "b007-0001"}]))
         telemetry(crash)(e)
 
-    document = soak(edit=injected)
+    planned = {"label": "engine-restart", "action": "engine-restart", "at": "11 h", "lasts": "1 h"}
+    document = soak(edit=injected, plan=soak_plan({"g4": {"injections": [planned]}}))
     assert document["verdict"] == "pass"
     assert checks(document)["g4.injection_1"]["verdict"] == "pass"
+    unplanned = soak(edit=injected)
+    assert unplanned["verdict"] == "inconclusive"
+    assert "names the injection engine-restart, which the plan does not" in checks(unplanned)["g4.evidence"]["reason"]["en"]
     assert soak(edit=lambda e: e.inputs(lambda d: d.update(injections=[{"label": "x"}])))["verdict"] == "inconclusive"
 
 

@@ -11,11 +11,14 @@ from gates.judge import judge
 from tests.bundles import Evidence, Truth, g4_evidence, soak_plan
 
 FIRST, SECOND = "b007-0000", "b007-0001"
+PLANNED = {"label": "path-down", "action": "path-down", "at": "5 h", "lasts": "30 min"}
 HOUR = 10**9  # of the plan, in nanoseconds of a clock that is 3600 times as fast
 
 
-def soak(edit: Callable[[Evidence], Any] | None = None, *, hours: float | None = None, truth: Truth | None = None) -> dict[str, Any]:
-    evidence = g4_evidence(truth, soak_plan(), hours=hours)
+def soak(
+    edit: Callable[[Evidence], Any] | None = None, *, hours: float | None = None, truth: Truth | None = None, planned: tuple[dict[str, str], ...] = ()
+) -> dict[str, Any]:
+    evidence = g4_evidence(truth, soak_plan({"g4": {"injections": list(planned)}}), hours=hours)
     if edit:
         edit(evidence)
     return judge(evidence.bundle())
@@ -257,17 +260,17 @@ def test_an_injection_covers_what_it_disturbs_and_not_a_hang_that_outlasts_it(ho
         row = {"label": "path-down", "from_ns": begin(e) + 3 * HOUR, "to_ns": begin(e) + int(3.2 * HOUR), "boot_id": SECOND}
         e.inputs(lambda d: d["injections"].append(row))
 
-    document = soak(injected, hours=30)
+    document = soak(injected, hours=30, planned=(PLANNED,))
     assert check(document, "clock_restarts")["verdict"] == document["verdict"] == verdict
 
 
 def test_a_labelled_reboot_is_judged_by_its_own_check_and_needs_no_cause():
     def labelled(e: Evidence) -> None:
         when = begin(e) + int(5 * HOUR)
-        row = {"label": "计划内重启", "from_ns": when - HOUR // 2, "to_ns": when + HOUR // 2, "boot_id": FIRST}
+        row = {"label": "path-down", "from_ns": when - HOUR // 2, "to_ns": when + HOUR // 2, "boot_id": FIRST}
         e.inputs(lambda d: d["injections"].append(row))
 
-    document = soak(both(reboot(5), labelled), hours=30)
+    document = soak(both(reboot(5), labelled), hours=30, planned=(PLANNED,))
     assert check(document, "clock_restarts")["verdict"] == "pass"
     assert document["figures"]["breaks"] == []
 
@@ -280,9 +283,6 @@ def test_a_boot_that_comes_back_is_no_host_and_nothing_is_concluded():
     document = soak(mixed, hours=30)
     assert document["verdict"] == "inconclusive"
     assert "comes back after another" in check(document, "evidence")["reason"]["en"]
-
-
-PLANNED = {"label": "path-down", "action": "path-down", "at": "5 h", "lasts": "30 min"}
 
 
 def carried_out(e: Evidence, **said: Any) -> None:
@@ -303,10 +303,7 @@ def carried_out(e: Evidence, **said: Any) -> None:
     ],
 )
 def test_an_agreed_injection_must_be_on_record_and_its_command_must_have_worked(said: dict[str, Any] | None, verdict: str, word: str):
-    evidence = g4_evidence(plan=soak_plan({"g4": {"injections": [PLANNED]}}))
-    if said is not None:
-        carried_out(evidence, **said)
-    document = judge(evidence.bundle())
+    document = soak(lambda e: said is None or carried_out(e, **said), planned=(PLANNED,))
     found = check(document, "injection_1")
     assert (document["verdict"], found["verdict"]) == (verdict, verdict)
     assert word in found["reason"]["en"]
