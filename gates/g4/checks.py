@@ -10,6 +10,7 @@ import numpy as np
 
 from gates.g4.answers import answer, check
 from gates.g4.series import Soak
+from gates.g4.timeline import Injection
 from gates.model import CheckResult
 from gates.readers.soak_records import SoakRecords
 from gates.readers.soak_telemetry import DEAD, UNSEEN
@@ -21,6 +22,7 @@ from gates.text import Text
 
 _HOUR = 3600
 CRASHES = ("engine_exit", "oom", "oom_kill", "core_dump")  # events of the probe that say that the product ended by itself
+_COMMANDS_S = 600  # the probe gives each of the two commands of an injection 300 s
 _SHORT = 12  # a window of the error budget must still burn in its last twelfth (SRE workbook: 1 h with 5 min, 6 h with 30 min)
 
 
@@ -201,7 +203,7 @@ def engine_restarts(soak: Soak, standing: Standing) -> CheckResult:
 def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
     """Return one check for each labelled injection: service is whole again in the window after it.
 
-    One that was agreed and is not on record, or whose command failed, says nothing of what it was to show: inconclusive.
+    One that was agreed and is not on record, whose command failed, or that took far too long, says nothing of what it was to show: inconclusive.
     """
     out = []
     for number, found in enumerate(soak.injections, 1):
@@ -219,6 +221,8 @@ def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
         if code is not None and met:
             told = Text("Its command ended with {c}, so whether anything was disturbed is not known.", "其命令以 {c} 结束，是否真正注入不得而知。")
             met, reason = None, told.fill(c=code)
+        if met is not False and (longer := _outlasted(soak, found)) is not None:
+            met, reason = None, longer
         out.append(answer(blank, standing, met=met, value=Decimal(failed), reason=reason, margin=Decimal(-failed)))
     carried_out = Counter(found.label for found in soak.injections)
     for number, planned in enumerate(soak.plan.g4.injections, len(soak.injections) + 1):
@@ -229,6 +233,16 @@ def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
         told = Text("It was agreed for hour {h} and is not on record as carried out.", "约定于第 {h} 小时注入，记录中没有执行完毕。")
         out.append(answer(blank, standing, met=None, value=None, reason=told.fill(h=format(planned.at.base / _HOUR, "f"))))
     return out
+
+
+def _outlasted(soak: Soak, found: Injection) -> Text | None:
+    """Return what to say of an injection that took much longer than agreed (a window, and the real time of its commands, are allowed on top)."""
+    agreed = max((p.lasts for p in soak.plan.g4.injections if p.label == found.label), key=lambda lasts: lasts.base, default=None)
+    took = found.to_ns - found.from_ns
+    if agreed is None or took <= int(soak.plan.scaled_seconds(agreed.base) * NS) + soak.width_ns + _COMMANDS_S * NS:
+        return None
+    told = Text("It took {t} s where {l} were agreed: too long to say whose time that was.", "历时 {t} s，约定为 {l}：过长，无法判断责任归属。")
+    return told.fill(t=f"{Decimal(took) / NS * soak.line.scale:.0f}", l=agreed)
 
 
 def _command_failed(soak: Soak, label: str) -> int | None:

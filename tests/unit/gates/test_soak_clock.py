@@ -285,9 +285,9 @@ def test_a_boot_that_comes_back_is_no_host_and_nothing_is_concluded():
     assert "comes back after another" in check(document, "evidence")["reason"]["en"]
 
 
-def carried_out(e: Evidence, **said: Any) -> None:
+def carried_out(e: Evidence, *, lasted: int = HOUR // 2, **said: Any) -> None:
     when = begin(e) + 5 * HOUR
-    row = {"label": PLANNED["label"], "from_ns": when, "to_ns": when + HOUR // 2, "boot_id": SECOND}
+    row = {"label": PLANNED["label"], "from_ns": when, "to_ns": when + lasted, "boot_id": SECOND}
     e.inputs(lambda d: d["injections"].append(row))
     event = {"seq": 0, "wall_ns": 1, "mono_ns": row["to_ns"], "boot_id": SECOND, "kind": "injection", "detail": {**row, **said}}
     e.lines("soak", "events.jsonl", lambda rows: [event])
@@ -299,10 +299,11 @@ def carried_out(e: Evidence, **said: Any) -> None:
         ({"begin_exit": 0, "end_exit": 0}, "pass", "requests sent in the window after it failed"),
         ({"begin_exit": 127, "end_exit": 0}, "inconclusive", "ended with 127"),
         ({"begin_exit": 0, "end_exit": 124}, "inconclusive", "ended with 124"),
+        ({"begin_exit": 0, "end_exit": 0, "lasted": 602 * 10**9}, "inconclusive", "where 30 min were agreed"),
         (None, "inconclusive", "agreed for hour 5 and is not on record"),
     ],
 )
-def test_an_agreed_injection_must_be_on_record_and_its_command_must_have_worked(said: dict[str, Any] | None, verdict: str, word: str):
+def test_an_agreed_injection_must_be_on_record_as_agreed_and_its_command_must_have_worked(said: dict[str, Any] | None, verdict: str, word: str):
     document = soak(lambda e: said is None or carried_out(e, **said), planned=(PLANNED,))
     found = check(document, "injection_1")
     assert (document["verdict"], found["verdict"]) == (verdict, verdict)
