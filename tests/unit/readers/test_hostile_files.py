@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from decimal import Decimal
@@ -150,10 +151,18 @@ def test_time_grows_with_the_size_of_the_file_and_not_with_its_square(name: str)
 
 
 def spent(name: str, data: bytes) -> float:
-    """Return the processor time that a reader takes for a file, in seconds."""
-    begun = time.process_time()
-    answered(name, data)
-    return time.process_time() - begun
+    """Return the processor time that a reader takes for a file, in seconds: the least of three, without the collector, which walks what others left."""
+    times = []
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            begun = time.process_time()
+            answered(name, data)
+            times.append(time.process_time() - begun)
+    finally:
+        gc.enable()
+    return min(times)
 
 
 def test_a_file_larger_than_any_tools_output_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
