@@ -151,7 +151,7 @@ def test_time_grows_with_the_size_of_the_file_and_not_with_its_square(name: str)
 
 
 def spent(name: str, data: bytes) -> float:
-    """Return the processor time that a reader takes for a file, in seconds: the least of three, without the collector, which walks what others left."""
+    """Return the processor time that a reader takes for a file, in seconds: the least of three, without the collector (others left it much)."""
     times = []
     gc.collect()
     gc.disable()
