@@ -91,6 +91,7 @@ class AttemptFacts:
     status: RunStatus = RunStatus.FINISHED
     counted: bool = True  # a measured request was sent, or the attempt ended with a verdict
     verdict: Verdict | None = None
+    failed: bool = False  # a judgement of it was a fail, also when a later one was not
     outdated: bool = False  # judged on a baseline of G2 that no longer stands: it says nothing until it is judged again
     may_extend_by: int = 0  # run pairs by which its verdict says that it may be extended (DESIGN 4.6)
     extended: bool = False  # it was, or is being, extended: once is all
@@ -127,8 +128,8 @@ class AttemptFacts:
 
     @property
     def stops(self) -> bool:
-        """Tell whether this attempt stops the engagement, until both parties lift it."""
-        return not self.rehearsal and self.verdict is Verdict.FAIL and self.on_fail == "stop" and not self.lift.agreed
+        """Tell whether this attempt stops the engagement, until both parties lift it: judging it again lifts nothing (DESIGN 4.10)."""
+        return not self.rehearsal and (self.failed or self.verdict is Verdict.FAIL) and self.on_fail == "stop" and not self.lift.agreed
 
     @property
     def uses_up(self) -> bool:

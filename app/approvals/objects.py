@@ -122,7 +122,8 @@ def _of_attempt(rows: _Rows, a: Attempt) -> Iterator[Item]:
         yield _item(rows, "conditional", a.id, verdict.hash, title, reason, a)
     if a.verdict and verdict:
         yield _sign_off(rows, a, verdict)
-    if a.verdict == Verdict.FAIL and verdict and _on_fail(rows, a) == "stop":
+    fact = next(fact for fact in rows.facts.attempts if fact.id == a.id)
+    if (fact.failed or a.verdict == Verdict.FAIL) and verdict and fact.on_fail == "stop":
         yield _stop_loss(rows, a, verdict)
     if a.rig_cause and a.verdict not in (Verdict.PASS, Verdict.CONDITIONAL, Verdict.FAIL):
         title = pair(N_("Rig cause: {gate}, attempt {number}"), **words)
@@ -204,16 +205,12 @@ def objection_until(revisions: list[PlanRevision], a: Attempt, judged: datetime 
     return max(a.finished_at, judged or a.finished_at) + timedelta(days=plan.policy.objection_days)
 
 
-def _on_fail(rows: _Rows, a: Attempt) -> str:
-    return next(fact.on_fail for fact in rows.facts.attempts if fact.id == a.id)
-
-
 def _item(
     rows: _Rows, kind: str, object_id: str, digest: str, title: Text, reason: Text, a: Attempt | None = None, refusal: Text | None = None
 ) -> Item:
     given = [g for g in rows.given if (g.object_kind, g.object_id) == (kind, object_id)]
     standing = rows.judged.get(object_id, InForce())
-    hashes = {"conditional": standing.verdict_hashes, "stop_loss": standing.verdict_hashes, "sign_off": standing.manifest_hashes}.get(kind)
+    hashes = {"conditional": standing.verdict_hashes, "stop_loss": standing.lift_hashes, "sign_off": standing.manifest_hashes}.get(kind)
     decided = engagement_facts.decisions(given, kind, object_id, hashes or {digest})
     if engagement_facts.decisions(given, kind, object_id, hashes).agreed:
         refusal = refusal or pair(N_("Both parties have agreed already."))

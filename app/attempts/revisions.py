@@ -7,7 +7,7 @@ later one changed its substance: the verdict, its reasons, or the verdict of any
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from app.attempts.models import VerdictRevision
 from app.kit.clock import now
 from app.kit.db import new_id
 from gates.canonical import sha256_of
+from gates.model import Verdict
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,16 @@ class InForce:
 
     verdict_hashes: frozenset[str] = frozenset()
     manifest_hashes: frozenset[str] = frozenset()
+    since_fail: frozenset[str] = frozenset()  # of the newest fail and all that came after it
+    failed: bool = False  # there is a fail among the judgements
+    failing: bool = False  # the newest judgement is one
     g2_baseline: str | None = None  # hash of the baseline that the newest judgement of G3 rests on; None: not known
     since: datetime | None = None  # when the verdict was first reached that holds
+
+    @property
+    def lift_hashes(self) -> frozenset[str]:
+        """Return the verdicts whose lifting holds: of a fail that stands, that one alone; of a fail that was judged away, it and what came after."""
+        return self.verdict_hashes if self.failing else self.since_fail
 
 
 def substance(document: Mapping[str, Any]) -> str:
@@ -81,18 +90,23 @@ def in_force(s: Session, attempt_ids: Iterable[str]) -> dict[str, InForce]:
     """Return what stands of each attempt that was judged: its newest revision and those before it with the same substance."""
     v = VerdictRevision
     query = (
-        select(v.attempt_id, v.substance, v.hash, v.manifest_hash, v.g2_baseline, v.at)
+        select(v.attempt_id, v.verdict, v.substance, v.hash, v.manifest_hash, v.g2_baseline, v.at)
         .where(v.attempt_id.in_(list(attempt_ids)))
         .order_by(v.attempt_id, v.revision.desc())
     )
     found: dict[str, InForce] = {}
     standing: dict[str, str | None] = {}  # the substance that still counts; None: an older revision differed, so nothing before it does
-    for attempt_id, told, verdict_hash, manifest_hash, baseline, at in s.execute(query):
-        before = found.get(attempt_id)
+    for attempt_id, verdict, told, verdict_hash, manifest_hash, baseline, at in s.execute(query):
+        before, fails = found.get(attempt_id), verdict == Verdict.FAIL
+        one = frozenset({verdict_hash})
         if before is None:
-            found[attempt_id], standing[attempt_id] = InForce(frozenset({verdict_hash}), frozenset({manifest_hash}), baseline, at), told
-        elif told and standing[attempt_id] == told:
-            found[attempt_id] = InForce(before.verdict_hashes | {verdict_hash}, before.manifest_hashes | {manifest_hash}, before.g2_baseline, at)
+            standing[attempt_id] = told
+            found[attempt_id] = InForce(one, frozenset({manifest_hash}), one, fails, fails, baseline, at)
+            continue
+        found[attempt_id] = before if before.failed else replace(before, since_fail=before.since_fail | one, failed=fails)
+        if told and standing[attempt_id] == told:
+            verdicts, manifests = before.verdict_hashes | {verdict_hash}, before.manifest_hashes | {manifest_hash}
+            found[attempt_id] = replace(found[attempt_id], verdict_hashes=verdicts, manifest_hashes=manifests, since=at)
         else:
             standing[attempt_id] = None
     return found

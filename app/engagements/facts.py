@@ -56,6 +56,7 @@ def facts_of(
             status=RunStatus(a.status),
             counted=a.counted_at is not None or a.verdict is not None,
             verdict=Verdict(a.verdict) if a.verdict else None,
+            failed=standing.failed,
             may_extend_by=a.may_extend_by,
             extended=a.extension is not None,
             on_fail=plan_of(by_id[a.plan_id]).policy.on_fail[a.gate],
@@ -63,7 +64,7 @@ def facts_of(
             outdated=a.gate == "G3" and a.verdict is not None and standing.g2_baseline not in (None, frozen),
             consent=decisions(given, "conditional", a.id, standing.verdict_hashes),
             sign_off=decisions(given, "sign_off", a.id, standing.manifest_hashes),
-            lift=decisions(given, "stop_loss", a.id, standing.verdict_hashes),
+            lift=decisions(given, "stop_loss", a.id, standing.lift_hashes),
         )
 
     return Facts(

@@ -35,7 +35,7 @@ def check(verdict: str, value: str = "1") -> dict:
     return {"id": "g3.x", "title": {"en": "X", "zh-CN": "X"}, "verdict": verdict, "severity": "blocking", "value": value}
 
 
-def test_a_fail_that_becomes_inconclusive_stops_no_more_and_the_fail_stays_on_record(cast: Cast) -> None:
+def test_judging_again_lifts_no_stop_only_both_parties_do_and_the_fail_stays_on_record(cast: Cast) -> None:
     with write_session() as s:
         engagement = engage(s, cast)
         for gate in ("G1", "G2"):
@@ -43,13 +43,18 @@ def test_a_fail_that_becomes_inconclusive_stops_no_more_and_the_fail_stays_on_re
         attempt = run(s, cast, engagement, "G3", "fail", checks=[check("fail")])
         assert engagement.state == "stopped"
         again(s, attempt, "inconclusive", checks=[check("inconclusive")])
-        assert (engagement.state, attempt.verdict) == ("active", "inconclusive")
+        assert (engagement.state, attempt.verdict) == ("stopped", "inconclusive")
+        assert {i["object_kind"] for i in pending(s, actor=cast.chen_jing)} >= {"stop_loss"}
+        decide(s, "stop_loss", cast.chen_jing, cast.wang_fang)
+        assert engagement.state == "active"
+        again(s, attempt, "pass", checks=[check("pass")])
+        assert engagement.state == "active"  # what both parties lifted stays lifted when no new fail takes its place
         shown = attempt_view(s, attempt_id=attempt.id, actor=cast.viewer)["revisions"]
         query = select(AuditRow).where(AuditRow.action == "attempt.verdict", AuditRow.object_id == attempt.id)
         actions = [row.data for row in s.execute(query).scalars()]
-    assert [r["verdict"] for r in shown] == ["fail", "inconclusive"]
+    assert [r["verdict"] for r in shown] == ["fail", "inconclusive", "pass"]
     assert [(c["check"], c["from"], c["to"]) for c in shown[1]["changed"]] == [("g3.x", "fail", "inconclusive")]
-    assert [(row["before"], row["verdict"]) for row in actions] == [(None, "fail"), ("fail", "inconclusive")]
+    assert [(row["before"], row["verdict"]) for row in actions] == [(None, "fail"), ("fail", "inconclusive"), ("inconclusive", "pass")]
 
 
 def test_a_pass_that_becomes_a_fail_stops_at_once_and_cancels_what_runs_on_its_strength(cast: Cast) -> None:
