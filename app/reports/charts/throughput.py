@@ -107,7 +107,9 @@ def interval_bar(check: dict[str, Any], language: str = "en", theme: str = "ligh
     ends = [number(interval.get("low")), number(interval.get("high"))]
     points = [float(100 * v) for v in (value, low, high, *ends) if v is not None]
     air = (max(points) - min(points)) * 0.35 or abs(points[0]) * 0.2 or 1.0
-    x = Scale(min(points) - air, max(points) + air, 6, 294)
+    # What cannot be below zero and is only bounded above is drawn from zero, so that nothing looks like something.
+    least = 0.0 if low is None and min(points) >= 0 else min(points) - air
+    x = Scale(least, max(points) + air, 8, 292)
     canvas = Canvas(300, 46, look)
     a = x(float(100 * low)) if low is not None else x.start
     b = x(float(100 * high)) if high is not None else x.end

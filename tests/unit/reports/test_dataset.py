@@ -143,7 +143,8 @@ def test_one_hint_of_simulation_is_enough_for_the_mark() -> None:
     manifest = samples.manifest("G3") | {"simulated": False}
     facts = samples.facts("G3", document=document, engagement=real, manifest=manifest, plan=parse_plan({}).data)
     assert build(facts, "en")["document"]["marks"] == []
-    assert build(replace(facts, manifest=manifest | {"simulated": True}), "en")["document"]["simulated"] is True
+    marked = build(replace(facts, manifest=manifest | {"simulated": True}), "en")["document"]
+    assert (marked["simulated"], marked["state_text"]) == (True, "SIMULATED")  # never "issued" beside the mark
 
 
 def test_the_state_becomes_signed_only_when_both_parties_signed_off() -> None:
