@@ -43,7 +43,8 @@ def client_healthy(data: Findings, arm: str) -> ClaimResult:
     """Return the client's share of the TTFT, and whether its event loop kept up.
 
     With an engine on the same host that stamps its first write: the median of (first text seen - first text sent) over the median TTFT.
-    An engine without stamps (a foreign one) leaves the lag of the event loop against the TTFT as the named other source.
+    An engine without stamps (a foreign one) leaves another named source: where the kernel stamped every receipt, how late such receipts were at
+    p99 on the server of known truth (a loop that lags reads them later, but does not move them); else the p99 lag of the event loop.
     """
     limit, lag_limit = data.plan.validity.client_share_of_ttft_max, data.plan.validity.loop_lag_p99_max
 
@@ -70,7 +71,14 @@ def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
     files = (run.pack.path("records.jsonl"), run.pack.path("client.json"))
     if found.ttft is None:
         return unknown(run, "no request succeeded at this tier.", "该档位没有成功的请求。", tier=tier, files=("records.jsonl",))
-    if found.delay is None:
+    late = _receipts_late(run)
+    if found.delay is None and late is not None:
+        share = to_decimal(Fraction(late) / found.ttft, 12)
+        reason = Text(
+            "the kernel stamped every receipt; on a server of known truth they are late by {v} of this TTFT at p99 (at most {l}).",
+            "全部接收时间由内核打戳；在已知真值的服务器上，其 p99 滞后为此 TTFT 的 {v}（上限 {l}）。",
+        )
+    elif found.delay is None:
         share = to_decimal(Fraction(lag) / found.ttft, 12)
         reason = Text(
             "the engine gives no stamps; the event loop's p99 lag is {v} of the TTFT (at most {l}).",
@@ -84,6 +92,15 @@ def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
         share = to_decimal(found.delay / found.ttft, 12)
         reason = Text("the client takes {v} of the TTFT p50 (at most {l}).", "客户端占 TTFT p50 的 {v}（上限 {l}）。")
     return Finding(holds(share <= limit), reason.fill(v=percent(share, limit), l=percent(limit)), share, run.key, tier, files)
+
+
+def _receipts_late(run: Run) -> int | None:
+    """Return by how many nanoseconds receipts were late at p99 in the calibration; None unless the kernel stamped all receipts of the run."""
+    client = run.pack.client
+    by_kernel, by_loop, steps = (count(at(client, "receipts", key)) for key in ("kernel", "loop", "clock_steps"))
+    if not by_kernel or by_loop != 0 or steps != 0:
+        return None
+    return count(at(client, "calibration", "receipt", "late_p99_ns"))
 
 
 @dataclass(frozen=True)

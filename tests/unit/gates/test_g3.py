@@ -442,3 +442,25 @@ def test_what_was_agreed_not_to_be_tested_is_printed_and_does_not_decide():
 def test_renaming_the_set_or_reseeding_changes_figures_but_not_the_verdict():
     assert run(Truth(seed=2))["verdict"] == "pass"
     assert run(Truth(seed=2))["figures"] != run(Truth(seed=3))["figures"]
+
+
+@pytest.mark.parametrize(
+    ("receipts", "late", "expected"),
+    [
+        ({"kernel": 900, "loop": 0, "clock_steps": 0}, 50_000, "holds"),
+        ({"kernel": 900, "loop": 0, "clock_steps": 0}, 20_000_000, "breached"),
+        ({"kernel": 899, "loop": 1, "clock_steps": 0}, 50_000, "breached"),
+        ({"kernel": 900, "loop": 0, "clock_steps": 1}, 50_000, "breached"),
+        (None, 50_000, "breached"),
+    ],
+)
+def test_a_loop_that_lags_does_not_move_receipts_that_the_kernel_stamped(receipts, late, expected):
+    """An engine that stamps nothing, and a loop lag of 9 ms at a TTFT of some 100 ms: more than the 2 % that the client may take."""
+
+    def edit(e):
+        spoil("run-2", lambda row: {**row, "server": None})(e)
+        e.json("run-2", "client.json", lambda d: d.update(loop_lag_p99_ns=4_900_000, receipts=receipts))
+        e.json("run-2", "client.json", lambda d: d["calibration"].update(receipt={"late_p99_ns": late}))
+
+    plan = small_plan({"validity": {"client_share_of_ttft_max": "0.02"}})
+    assert claims(run(Truth(), plan, edit))[("client_healthy", "candidate")]["status"] == expected
