@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared, by_agreement
@@ -15,8 +16,9 @@ from gates.g1.links import UNDER_LOAD, Packs
 from gates.g1.order import Packed
 from gates.g1.raw import read_rates
 from gates.model import CheckResult
+from gates.rules.estimates import beside
 from gates.text import Text
-from gates.units import convert, rounded
+from gates.units import convert
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -72,13 +74,13 @@ def ceiling_check(plan: Plan, drives: tuple[Packed, ...], inventory: Inventory, 
         if rate is None or capacity is None:
             findings.append(unknown("{s}: its read rate or its link is not known", "{s}：读取速率或链路未知", s=item.serial))
             continue
-        share, path = rate / capacity, storage[seen.host].path("commands.json") if seen else ""
+        share, path = Fraction(rate) / Fraction(capacity), storage[seen.host].path("commands.json") if seen else ""
         shares.append(share)
         words: dict[str, Any] = {"s": item.serial, "v": f"{convert(rate, 'B/s', 'GB/s'):.3f}", "most": f"{convert(capacity, 'B/s', 'GB/s'):.3f}"}
         text = "{s}: {v} GB/s, its link carries at most {most}", "{s}：{v} GB/s，链路上限 {most}"
         findings.append(good(*text, path, **words) if share <= 1 else unknown(*text, path, **words))
     passed = Text("All {n} drives read at no more than their link carries.", "全部 {n} 块硬盘读取速率未超过链路上限。")
-    worst = rounded(max(shares), 4) if shares else None
+    worst = beside(max(shares), Decimal(1), 4) if shares else None
     return conclude(CEILING.blank(plan), findings, passed=passed, value=worst, margin=None if worst is None else 1 - worst)
 
 

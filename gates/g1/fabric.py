@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gates.declared import by_agreement
@@ -14,8 +15,8 @@ from gates.g1.links import Packs, port_of
 from gates.g1.order import Packed
 from gates.g1.pack import HostPack
 from gates.model import CheckResult
+from gates.rules.estimates import beside
 from gates.text import Text
-from gates.units import rounded
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -143,9 +144,9 @@ def _bandwidth(plan: Plan, nic: Packed, pack: HostPack, storage: HostPack | None
     rates = [o.value for o in answer.all("perftest.bandwidth") if isinstance(o.value, Decimal)]
     if answer.problems or not rates or speed is None or not isinstance(speed.value, Decimal) or speed.value <= 0:
         return doubtful(f"{nic.serial} {interface}", answer.problems, answer.path)
-    share = max(rates) / speed.value
+    share, least = Fraction(max(rates)) / Fraction(speed.value), plan.g1.link.rdma_share_min
     words = {"s": nic.serial, "i": interface, "v": f"{max(rates) / 10**9:.2f}", "line": f"{speed.value / 10**9:f}"}
     text = "{s} {i}: {v} of {line} Gbit/s", "{s} {i}：{v} / {line} Gbit/s"
     if share > 1:
         return unknown(*text, answer.path, **words)
-    return (good if share >= plan.g1.link.rdma_share_min else bad)(*text, answer.path, value=rounded(share, 4), **words)
+    return (good if share >= Fraction(least) else bad)(*text, answer.path, value=beside(share, least, 4), **words)

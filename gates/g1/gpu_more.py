@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared, by_agreement
@@ -12,8 +13,8 @@ from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.links import Packs
 from gates.g1.pack import Answer
 from gates.model import CheckResult
+from gates.rules.estimates import beside, percent
 from gates.text import Text
-from gates.units import rounded
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -119,10 +120,11 @@ def _stress(host: str, answer: Answer, limit: Decimal) -> Finding:
     if not by_gpu or any(len(v) < WORST_OF or max(v) <= 0 for v in by_gpu.values()):
         return unknown("{h}: fewer than {n} intervals of a GPU are told", "{h}：某 GPU 的时段少于 {n} 个", answer.path, h=host, n=WORST_OF)
     refused = [o.labels["gpu"] for name, no in (("rvs.met", "FALSE"), ("rvs.pass", "false")) for o in answer.all(name) if o.value == no]
-    spreads = {gpu: (max(v) - min(v)) / max(v) for gpu, v in by_gpu.items()}
+    spreads = {gpu: (Fraction(max(v)) - Fraction(min(v))) / Fraction(max(v)) for gpu, v in by_gpu.items()}
     worst = max(spreads, key=lambda gpu: spreads[gpu])
-    words = {"h": host, "g": worst, "v": f"{spreads[worst] * 100:.2f}", "r": ", ".join(refused)}
+    told = beside(spreads[worst], limit, 6)
+    words = {"h": host, "g": worst, "v": percent(spreads[worst], limit), "r": ", ".join(refused)}
     if refused:
-        return bad("{h}: GPU {r} missed its target", "{h}：GPU {r} 未达目标", answer.path, value=spreads[worst], **words)
-    text = "{h}: the intervals of GPU {g} differ by {v} %", "{h}：GPU {g} 各时段相差 {v} %"
-    return (good if spreads[worst] <= limit else bad)(*text, answer.path, value=rounded(spreads[worst], 6), **words)
+        return bad("{h}: GPU {r} missed its target", "{h}：GPU {r} 未达目标", answer.path, value=told, **words)
+    text = "{h}: the intervals of GPU {g} differ by {v}", "{h}：GPU {g} 各时段相差 {v}"
+    return (good if spreads[worst] <= Fraction(limit) else bad)(*text, answer.path, value=told, **words)

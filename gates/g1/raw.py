@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gates.g1.declared import RAW_IO, SPREAD
@@ -13,6 +14,7 @@ from gates.g1.inventory import Inventory, take_drives
 from gates.g1.order import Packed
 from gates.g1.pack import HostPack
 from gates.model import CheckResult, Limit
+from gates.rules.estimates import beside, percent
 from gates.text import Text
 
 if TYPE_CHECKING:
@@ -102,13 +104,13 @@ def _read_finding(item: Packed, inventory: Inventory, storage: dict[str, HostPac
 
 
 def _spread_finding(model: str, rows: list[Finding], limit: Decimal) -> Finding:
-    """Compare exactly: fastest - slowest <= limit x fastest. The ratio is for people."""
+    """Compare exactly: the difference of fastest and slowest as a share of the fastest."""
     values = [row.value for row in rows if row.value is not None]
     paths = tuple(path for row in rows for path in row.evidence)
     if len(values) != len(rows):
         return unknown("{model}: not every drive has a result", "{model}：并非每块硬盘都有结果", *paths, model=model)
     low, high = min(values), max(values)
-    spread = (high - low) / high
-    words: dict[str, Any] = {"model": model, "low": f"{low:f}", "high": f"{high:f}", "spread": f"{spread * 100:.3f}"}
-    text = "{model}: {low} to {high} B/s, {spread} % apart", "{model}：{low} 至 {high} B/s，相差 {spread} %"
-    return (good if high - low <= limit * high else bad)(*text, *paths, value=spread, **words)
+    exact = (Fraction(high) - Fraction(low)) / Fraction(high)
+    words: dict[str, Any] = {"model": model, "low": f"{low:f}", "high": f"{high:f}", "spread": percent(exact, limit, places=3)}
+    text = "{model}: {low} to {high} B/s, {spread} apart", "{model}：{low} 至 {high} B/s，相差 {spread}"
+    return (good if exact <= Fraction(limit) else bad)(*text, *paths, value=beside(exact, limit), **words)

@@ -15,7 +15,7 @@ from gates.model import CheckResult
 from gates.readers.soak_records import SoakRecords
 from gates.readers.soak_telemetry import DEAD, UNSEEN
 from gates.readers.strict import at, count
-from gates.rules.estimates import NS, percent, to_decimal
+from gates.rules.estimates import NS, beside, percent
 from gates.rules.standing import Standing
 from gates.rules.trends import worst_burn
 from gates.text import Text
@@ -29,7 +29,8 @@ _SHORT = 12  # a window of the error budget must still burn in its last twelfth 
 def duration(soak: Soak, standing: Standing) -> CheckResult:
     """Return the check that the load lasted as long as the plan says, in one boot since the last restart, on the monotonic clock."""
     wanted, seen = soak.plan.g4.duration, soak.line.plan_seconds
-    hours, least = to_decimal(Fraction(seen) / _HOUR, 3), wanted.base / _HOUR
+    least = wanted.base / _HOUR
+    hours = beside(Fraction(seen) / _HOUR, least, 3)
     files = soak.files("records.jsonl", "phases.jsonl")
     blank = check(soak, "duration", files)
     scale = soak.plan.rig.time_scale
@@ -103,12 +104,13 @@ def error_rate(soak: Soak, standing: Standing) -> CheckResult:
     if len(stretch) and _failed(stretch) > _failed(counted):
         counted, where = stretch, Text(" since the clock last restarted", "（自最近一次重新计时起）")
     rate = _failed(counted)
+    told = beside(rate, limit)
     failed, kinds = len(counted) - int(counted.good.sum()), ", ".join(f"{kind} x {n}" for kind, n in sorted(counted.kinds().items()))
     reason = Text("{f} of {n} requests{w} failed: {v} (at most {l}){k}.", "{n} 个请求{w}中 {f} 个失败：{v}（上限 {l}）{k}。")
     reason = reason.fill(
         f=failed, n=len(counted), w=where, v=percent(rate, limit, places=3), l=percent(limit, places=1), k=f" ({kinds})" if kinds else ""
     )
-    return answer(blank, standing, met=rate <= Fraction(limit), value=to_decimal(rate, 10), reason=reason, margin=limit - to_decimal(rate, 10))
+    return answer(blank, standing, met=rate <= Fraction(limit), value=told, reason=reason, margin=limit - told)
 
 
 def _failed(records: SoakRecords) -> Fraction:
@@ -146,7 +148,7 @@ def error_budget(soak: Soak, standing: Standing) -> list[CheckResult]:
             found = worst_burn(requests.tolist(), failed.tolist(), bins=_SHORT, short=1, budget=budget, fewest=rule.failures_min)
             if found is not None and (worst is None or found.share > worst.share):
                 worst, hour = found, soak.line.hour(boot.start_ns + (found.at + 1) * width, boot.id)
-        share = to_decimal(worst.share, 6) if worst else Decimal(0)
+        share = beside(worst.share, most, 6) if worst else Decimal(0)
         if worst is None:
             reason = Text("No window of {w} has {n} failures.", "任何 {w} 窗口内的失败均少于 {n} 个。").fill(w=window, n=rule.failures_min)
         else:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from fractions import Fraction
-from statistics import median
 
 from gates.g4.answers import answer, check
 from gates.g4.series import Slice, Soak
 from gates.model import CheckResult
-from gates.rules.estimates import percent, to_decimal
+from gates.rules.estimates import beside, percent
 from gates.rules.standing import Standing
-from gates.rules.trends import spread_and_slope, steady_state, theil_sen, worst_shift
+from gates.rules.trends import middle_of, spread_and_slope, steady_state, theil_sen, worst_shift
 from gates.text import Text
 
 _SHOWN = {"ttft_p50": Text("TTFT p50", "TTFT p50"), "throughput": Text("throughput", "吞吐")}
@@ -23,9 +21,9 @@ def drift(soak: Soak, standing: Standing) -> list[CheckResult]:
     usable, few = _usable(soak)
     out = []
     for name, upwards in (("ttft_p50", True), ("throughput", False)):
-        values = [float(_value(s, name) or 0) for s in usable]
+        values = [_value(s, name) or Fraction(0) for s in usable]
         out.append(_level(soak, standing, name, usable, values, few, upwards=upwards))
-        points = [(float(s.index), v) for s, v in zip(usable, values, strict=True)]
+        points = [(s.index, v) for s, v in zip(usable, values, strict=True)]
         out.append(_trend(soak, standing, name, points, few, upwards=upwards))
     return [*out, *(_steady(soak, standing, name, {s.index for s in usable}) for name in _SHOWN)]
 
@@ -64,14 +62,17 @@ def _more(soak: Soak) -> Text:
     )
 
 
-def _level(soak: Soak, standing: Standing, name: str, windows: Sequence[Slice], values: Sequence[float], few: int, *, upwards: bool) -> CheckResult:
+def _level(
+    soak: Soak, standing: Standing, name: str, windows: Sequence[Slice], values: Sequence[Fraction], few: int, *, upwards: bool
+) -> CheckResult:
     limit, rule, shown = soak.plan.g4.hourly_drift_max, soak.plan.g4.change_point, _SHOWN[name]
     blank = check(soak, f"drift_{name}", soak.files("records.jsonl"))
     short = _too_few(soak, len(values), few)
     if short:
         return answer(blank, standing, met=None, value=None, reason=short, change=_more(soak))
     shift = worst_shift(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max))
-    size = Decimal(0) if shift is None else Decimal(repr(round(shift.size, 10)))
+    exact = Fraction(0) if shift is None else shift.size
+    size, met = beside(exact, limit), exact <= Fraction(limit)
     if shift is None:
         reason = Text("{k} windows of {w}: no adverse change of level that can be told from noise.", "{k} 个 {w} 窗口：没有可与噪声区分的不利突变。")
         reason = reason.fill(k=len(values), w=soak.plan.g4.window)
@@ -79,10 +80,10 @@ def _level(soak: Soak, standing: Standing, name: str, windows: Sequence[Slice], 
         hour = soak.line.hour(windows[shift.at].start_ns)
         reason = Text("{n} is worse by {v} from hour {h} on (at most {l}; p = {p}).", "{n}自第 {h} 小时起变差 {v}（上限 {l}；p = {p}）。")
         reason = reason.fill(n=shown, v=percent(size, limit), h=f"{hour:.1f}", l=percent(limit), p=f"{shift.p:.1e}")
-    return answer(blank, standing, met=size <= limit, value=size, reason=reason, margin=limit - size)
+    return answer(blank, standing, met=met, value=size, reason=reason, margin=limit - size)
 
 
-def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[float, float]], few: int, *, upwards: bool) -> CheckResult:
+def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[int, Fraction]], few: int, *, upwards: bool) -> CheckResult:
     limit, shown = soak.plan.g4.excursion_max, _SHOWN[name]
     blank = check(soak, f"excursion_{name}", soak.files("records.jsonl"))
     short = _too_few(soak, len(points), few)
@@ -90,14 +91,15 @@ def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[flo
     if short or fit is None:
         few_windows = Text("Too few windows for a trend.", "窗口过少，无法判断趋势。")
         return answer(blank, standing, met=None, value=None, reason=short or few_windows, change=_more(soak))
-    change = fit[0] * (points[-1][0] - points[0][0]) / median(v for _, v in points)
-    adverse = Decimal(repr(round(max(0.0, change if upwards else -change), 10)))
+    change = fit[0] * (points[-1][0] - points[0][0]) / middle_of([v for _, v in points])
+    exact = max(Fraction(0), change if upwards else -change)
+    adverse = beside(exact, limit)
     reason = Text(
         "A straight line through the windows changes {n} for the worse by {v} over the soak (at most {l}).",
         "各窗口的拟合直线表明{n}全程变差 {v}（上限 {l}）。",
     )
     reason = reason.fill(n=shown, v=percent(adverse, limit), l=percent(limit))
-    return answer(blank, standing, met=adverse <= limit, value=adverse, reason=reason, margin=limit - adverse)
+    return answer(blank, standing, met=exact <= Fraction(limit), value=adverse, reason=reason, margin=limit - adverse)
 
 
 def _steady(soak: Soak, standing: Standing, name: str, usable: set[int]) -> CheckResult:
@@ -134,5 +136,5 @@ def _steady(soak: Soak, standing: Standing, name: str, usable: set[int]) -> Chec
         hour = soak.line.hour(soak.slices[found.at].start_ns + soak.width_ns)
         first = Text("it was steady first at hour {h}.", "首次于第 {h} 小时达到稳态。").fill(h=f"{hour:.1f}")
     reason = Text(said.en + first.en, said.zh + first.zh)
-    value = to_decimal(spread, 10)
+    value = beside(spread, rule.spread_max)
     return answer(blank, standing, met=found is not None and still, value=value, reason=reason, margin=rule.spread_max - value)

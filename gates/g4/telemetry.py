@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from gates.g4.series import Soak
 from gates.g4.timeline import stamps_of
 from gates.model import CheckResult, ClaimResult, ClaimStatus, Limit
 from gates.rules.claim import Finding, Run, fold
-from gates.rules.estimates import NS, percent, to_decimal
+from gates.rules.estimates import NS, beside, percent, to_decimal
 from gates.rules.standing import Standing
-from gates.rules.trends import theil_sen, thin
+from gates.rules.trends import Exact, middle_of, theil_sen, thin
 from gates.steps import telemetry_period_ns
 from gates.text import Text
 
@@ -56,13 +55,14 @@ def leak(soak: Soak, standing: Standing) -> CheckResult:
     if any(value % _PAGE for _, value in points) or free % _KIB:
         text = Text("Memory is not told in whole pages: its unit is doubtful.", "内存数值不是整页：单位存疑。")
         return answer(blank, standing, met=None, value=None, reason=text)
-    growth = max(0.0, fit[1]) * float(rule.horizon.base)
-    share = Decimal(repr(round(growth / free, 10)))
+    growth = _grown(soak, fit[1])
+    exact = growth / free
+    share = beside(exact, limit)
     reason = Text(
         "Memory grows by at least {g} MiB over {h}, {v} of the {f} MiB that were free (at most {l}); estimate {e} MiB/h.",
         "内存在 {h} 内至少增长 {g} MiB，为可用 {f} MiB 的 {v}（上限 {l}）；估计 {e} MiB/h。",
-    ).fill(g=f"{growth / 2**20:.1f}", h=rule.horizon, v=percent(share, limit), f=free // 2**20, l=percent(limit), e=f"{fit[0] * 3600 / 2**20:.3f}")
-    return answer(blank, standing, met=share <= limit, value=share, reason=reason, margin=limit - share)
+    ).fill(g=to_decimal(growth / 2**20, 1), h=rule.horizon, v=percent(share, limit), f=free // 2**20, l=percent(limit), e=_mib_per_hour(soak, fit[0]))
+    return answer(blank, standing, met=exact <= Fraction(limit), value=share, reason=reason, margin=limit - share)
 
 
 def handles(soak: Soak, standing: Standing) -> list[CheckResult]:
@@ -74,17 +74,27 @@ def handles(soak: Soak, standing: Standing) -> list[CheckResult]:
         blank = check(soak, f"leak_{name}", files)
         points, enough = _longest_life(soak, name)
         fit = theil_sen(points, float(soak.plan.decision.confidence))
-        level = median(v for _, v in points) if points else 0
+        level = middle_of([v for _, v in points]) if points else Fraction(0)
         if fit is None or not enough or level <= 0:
             text = Text("{n} samples show it: too few to tell.", "仅有 {n} 个样本：不足以判断。").fill(n=len(points))
             out.append(answer(blank, standing, met=None, value=None, reason=text))
             continue
-        share = Decimal(repr(round(max(0.0, fit[1]) * float(rule.horizon.base) / level, 10)))
+        exact = _grown(soak, fit[1]) / level
+        share = beside(exact, limit)
         reason = Text(
             "It grows by at least {v} of its level ({n}) over {h} (at most {l}).", "在 {h} 内至少增长为其水平（{n}）的 {v}（上限 {l}）。"
-        ).fill(v=percent(share, limit), n=f"{level:.0f}", h=rule.horizon, l=percent(limit))
-        out.append(answer(blank, standing, met=share <= limit, value=share, reason=reason, margin=limit - share))
+        ).fill(v=percent(share, limit), n=to_decimal(level, 0), h=rule.horizon, l=percent(limit))
+        out.append(answer(blank, standing, met=exact <= Fraction(limit), value=share, reason=reason, margin=limit - share))
     return out
+
+
+def _grown(soak: Soak, per_ns: Fraction) -> Fraction:
+    """Return the growth over the plan's horizon, 0 where it shrinks, from a slope per ns of the clock."""
+    return max(Fraction(0), per_ns) * Fraction(soak.plan.g4.leak.horizon.base) * NS / Fraction(soak.line.scale)
+
+
+def _mib_per_hour(soak: Soak, per_ns: Fraction) -> Decimal:
+    return to_decimal(per_ns * 3600 * NS / Fraction(soak.line.scale) / 2**20, 3)
 
 
 def _after_warmup(soak: Soak) -> Any:
@@ -93,8 +103,8 @@ def _after_warmup(soak: Soak) -> Any:
     return soak.counted() & (soak.telemetry.mono >= begun)
 
 
-def _longest_life(soak: Soak, gauge: str) -> tuple[Sequence[tuple[float, float]], bool]:
-    """Return (seconds of the plan, value) of the engine process that was seen most often, and whether that is enough of all samples.
+def _longest_life(soak: Soak, gauge: str) -> tuple[Sequence[tuple[Exact, Exact]], bool]:
+    """Return (ns of the clock, value) of the engine process that was seen most often, and whether that is enough of all samples.
 
     A labelled injection may end the process; then the longest life must hold its share of the samples.
     """
@@ -104,8 +114,7 @@ def _longest_life(soak: Soak, gauge: str) -> tuple[Sequence[tuple[float, float]]
     if not known.any():
         return (), False
     mine = known & (life == np.bincount(life[known]).argmax())
-    times = (mono[mine] - soak.line.start_ns).astype(float) / NS * float(soak.line.scale)
-    points = list(zip(times.tolist(), values[mine].astype(float).tolist(), strict=True))
+    points = list(zip((mono[mine] - soak.line.start_ns).tolist(), values[mine].tolist(), strict=True))
     enough = len(points) >= soak.plan.g4.coverage_min * len(mono) / (len(soak.injections) + 1)
     return thin(points), enough
 
@@ -126,14 +135,16 @@ def coverage(soak: Soak, standing: Standing) -> list[CheckResult]:
     reason = Text("{n} samples cover {v} of the soak (at least {l}).", "{n} 个样本覆盖全程的 {v}（下限 {l}）。").fill(
         n=len(inside), v=percent(covered, limit), l=percent(limit)
     )
+    share = beside(covered, limit, 6)
     enough = True if len(inside) and covered >= Fraction(limit) else None
     longest = Fraction(int(gaps.max()), NS) * Fraction(line.scale)
     second = check(soak, "telemetry_gap", files)
-    told = Text("The largest gap is {v} s (at most {l}).", "最大间隔 {v} s（上限 {l}）。").fill(v=to_decimal(longest, 1), l=most)
+    told = Text("The largest gap is {v} s (at most {l}).", "最大间隔 {v} s（上限 {l}）。").fill(v=beside(longest, most.base, 1), l=most)
+    worst = beside(longest, most.base, 3)
     small = True if len(inside) and longest <= Fraction(most.base) else None
     return [
-        answer(first, standing, met=enough, value=to_decimal(covered, 6), reason=reason, margin=to_decimal(covered, 6) - limit),
-        answer(second, standing, met=small, value=to_decimal(longest, 3), reason=told, margin=most.base - to_decimal(longest, 3)),
+        answer(first, standing, met=enough, value=share, reason=reason, margin=share - limit),
+        answer(second, standing, met=small, value=worst, reason=told, margin=most.base - worst),
     ]
 
 

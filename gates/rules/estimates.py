@@ -132,6 +132,14 @@ def to_decimal(value: Fraction | int, places: int = 6) -> Decimal:
     return Decimal(whole).scaleb(-places)
 
 
+def beside(value: Fraction, limit: Decimal, places: int = 10) -> Decimal:
+    """Return a fraction as a decimal with so many places, or as many as it takes to stand on its own side of the limit."""
+    exact = Fraction(limit)
+    while ((shown := to_decimal(value, places)) > limit) != (value > exact) or (shown < limit) != (value < exact):
+        places += 1
+    return shown
+
+
 def ms(value: Fraction | int, places: int = 3) -> Decimal:
     """Return nanoseconds as milliseconds."""
     return to_decimal(Fraction(value) / 10**6, places)

@@ -7,35 +7,38 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist, median
+from statistics import NormalDist
 
 MOST_POINTS = 400  # of a slope: all pairs of them are compared
 FEWEST_POINTS = 8
+Exact = Fraction | int  # a value of a series: whole numbers and fractions, so that a limit is met or missed exactly
 
 
 @dataclass(frozen=True)
 class Shift:
-    """A change of level between windows: relative size (adverse is positive), the first window of the new level, and its p value."""
+    """A change of level between windows: relative size (adverse is positive, exact), the first window of the new level, and its p value."""
 
-    size: float
+    size: Fraction
     at: int
     p: float
 
 
-def worst_shift(values: Sequence[float], *, upwards: bool, least: int, p_max: float) -> Shift | None:
+def worst_shift(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float) -> Shift | None:
     """Return the largest adverse change of level that a one-sided rank-sum test tells from noise, or None.
 
     For every split with at least `least` values on each side: the size is the ratio of the medians less one, the test Mann-Whitney with
     the normal approximation. A median of few windows moves by chance; a shift counts only when the ranks of the two sides differ too.
     """
     worst: Shift | None = None
-    for k in range(least, len(values) - least + 1):
-        before, after = values[:k], values[k:]
-        low, high = median(before), median(after)
-        size = high / low - 1 if upwards else low / high - 1
+    whole, _ = _whole(values)
+    for k in range(least, len(whole) - least + 1):
+        before, after = whole[:k], whole[k:]
+        low, high = middle_of(before), middle_of(after)
+        size = (high / low if upwards else low / high) - 1
         if size <= 0 or (worst is not None and size <= worst.size):
             continue
         p = _rank_sum_p(before, after) if upwards else _rank_sum_p(after, before)
@@ -44,7 +47,13 @@ def worst_shift(values: Sequence[float], *, upwards: bool, least: int, p_max: fl
     return worst
 
 
-def _rank_sum_p(lower: Sequence[float], upper: Sequence[float]) -> float:
+def middle_of(values: Sequence[Exact]) -> Fraction:
+    """Return the exact median of a series that is not empty."""
+    ordered = sorted(values)
+    return (Fraction(ordered[(len(ordered) - 1) // 2]) + Fraction(ordered[len(ordered) // 2])) / 2
+
+
+def _rank_sum_p(lower: Sequence[int], upper: Sequence[int]) -> float:
     """Return the one-sided p value of `upper` being larger (Mann-Whitney U, normal approximation, ties count half)."""
     ordered, n, m = sorted(lower), len(lower), len(upper)
     wins = sum((bisect_right(ordered, x) + bisect_left(ordered, x)) / 2 for x in upper)
@@ -52,7 +61,7 @@ def _rank_sum_p(lower: Sequence[float], upper: Sequence[float]) -> float:
     return 1 - NormalDist().cdf((wins - mean - 0.5) / deviation)
 
 
-def thin(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
+def thin(points: Sequence[tuple[Exact, Exact]]) -> Sequence[tuple[Exact, Exact]]:
     """Return at most MOST_POINTS of a series, evenly spaced, both ends kept."""
     if len(points) <= MOST_POINTS:
         return points
@@ -60,23 +69,65 @@ def thin(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]
     return [points[round(i * last / (MOST_POINTS - 1))] for i in range(MOST_POINTS)]
 
 
-def theil_sen(points: Sequence[tuple[float, float]], confidence: float) -> tuple[float, float] | None:
-    """Return (slope, its one-sided lower bound): the median of all pairwise slopes, and Sen's bound from Kendall's variance."""
-    import numpy as np  # 80,000 slopes of 400 points; only who judges a trend pays for it
-
+def theil_sen(points: Sequence[tuple[Exact, Exact]], confidence: float) -> tuple[Fraction, Fraction] | None:
+    """Return (slope, its one-sided lower bound), both exact: the median of all pairwise slopes, and Sen's bound from Kendall's variance."""
     rows = thin(points)
     n = len(rows)
     if n < FEWEST_POINTS:
         return None
-    x, y = (np.array([float(row[k]) for row in rows]) for k in (0, 1))
-    first, second = np.triu_indices(n, 1)
-    rise, run = y[second] - y[first], x[second] - x[first]
-    slopes = np.sort(rise[run > 0] / run[run > 0])
-    if not len(slopes):
+    slopes = _Slopes(rows)
+    count = len(slopes)
+    if not count:
         return None
     reach = NormalDist().inv_cdf(confidence) * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
-    lower = max(0, math.floor((len(slopes) - reach) / 2))
-    return float(np.median(slopes)), float(slopes[min(lower, len(slopes) - 1)])
+    lower = max(0, math.floor((count - reach) / 2))
+    return (slopes.nth((count - 1) // 2) + slopes.nth(count // 2)) / 2, slopes.nth(min(lower, count - 1))
+
+
+class _Slopes:
+    """The slopes of all pairs of points, by rank. Floats put them in order; those too near to each other to tell are compared exactly."""
+
+    def __init__(self, rows: Sequence[tuple[Exact, Exact]]) -> None:
+        import numpy as np  # 80,000 slopes of 400 points; only who judges a trend pays for it
+
+        (x_whole, self._x_unit), (y_whole, self._y_unit) = _whole([row[0] for row in rows]), _whole([row[1] for row in rows])
+        self._x, self._y = (np.array(v, dtype=np.int64 if max(map(abs, v)) < 2**61 else object) for v in (x_whole, y_whole))
+        x, y = self._x.astype(float), self._y.astype(float)
+        first, second = np.triu_indices(len(rows), 1)
+        run = x[second] - x[first]
+        self._first, self._second, run = first[run > 0], second[run > 0], run[run > 0]
+        slope = (y[self._second] - y[self._first]) / run
+        # More than what the roundings of the values, the differences and the ratio (2^-53 each) can amount to.
+        doubt = 2.0**-48 * (np.abs(slope) + (np.abs(y).max() + np.abs(slope) * np.abs(x).max()) / run)
+        self._low, self._high = slope - doubt, slope + doubt
+        self._lows, self._highs = np.sort(self._low), np.sort(self._high)
+
+    def __len__(self) -> int:
+        return len(self._low)
+
+    def nth(self, rank: int) -> Fraction:
+        """Return the slope of a rank, 0 the lowest: no slope that is certain to lie below or above it takes part."""
+        below = self._high < self._lows[rank]
+        near = (~below & (self._low <= self._highs[rank])).nonzero()[0]
+        first, second = self._first[near], self._second[near]
+        rises, runs = self._y[second] - self._y[first], self._x[second] - self._x[first]
+        moves = rises != 0
+        seen = Counter(zip(rises[moves].tolist(), runs[moves].tolist(), strict=True))
+        if len(near) > int(moves.sum()):
+            seen[0, 1] = len(near) - int(moves.sum())
+        left = rank - int(below.sum())
+        for slope, times in sorted((Fraction(rise, run), times) for (rise, run), times in seen.items()):
+            if left < times:
+                return slope * self._y_unit / self._x_unit
+            left -= times
+        raise AssertionError("a slope of that rank lies among those near it")
+
+
+def _whole(values: Sequence[Exact]) -> tuple[list[int], Fraction]:
+    """Return values as whole numbers of one unit, and that unit."""
+    fractions = [Fraction(v) for v in values]
+    parts = math.lcm(*(v.denominator for v in fractions))
+    return [int(v * parts) for v in fractions], Fraction(1, parts)
 
 
 @dataclass(frozen=True)

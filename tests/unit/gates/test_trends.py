@@ -10,7 +10,8 @@ from statistics import median
 import pytest
 
 from gates.judge import judge
-from gates.rules.trends import spread_and_slope, steady_state, theil_sen, worst_burn
+from gates.rules.estimates import beside
+from gates.rules.trends import spread_and_slope, steady_state, theil_sen, worst_burn, worst_shift
 from tests.bundles import Truth, g4_evidence, soak_plan
 
 F = Fraction
@@ -50,12 +51,36 @@ def test_a_missing_round_breaks_the_row_and_what_comes_too_late_is_not_steady():
 
 def test_the_slope_is_that_of_all_pairs():
     rng = random.Random(3)
-    points = [(float(n), 2.0 * n + rng.gauss(0, 30)) for n in range(60)]
+    points = [(F(n), F(2.0 * n + rng.gauss(0, 30))) for n in range(60)]
     slopes = sorted((b[1] - a[1]) / (b[0] - a[0]) for i, a in enumerate(points) for b in points[i + 1 :])
     found = theil_sen(points, 0.95)
     assert found is not None
     assert found[0] == median(slopes)
     assert found[1] in slopes
+
+
+@pytest.mark.parametrize("values", [[7] * 40, [3 * n for n in range(40)], [n // 3 for n in range(40)], [F(n % 5, 7) + n for n in range(40)]])
+def test_slopes_that_are_equal_or_nearly_so_are_ranked_exactly(values):
+    points = [(10**15 + 3 * n, 10**14 + v + F(n % 7 == 3, 10**9)) for n, v in enumerate(values)]
+    slopes = sorted((b[1] - a[1]) / F(b[0] - a[0]) for i, a in enumerate(points) for b in points[i + 1 :])
+    found = theil_sen(points, 0.95)
+    assert found is not None
+    assert found[0] == median(slopes)
+    assert found[1] in slopes
+    assert found[1] <= found[0]
+
+
+@pytest.mark.parametrize("upwards", [True, False])
+def test_a_change_of_level_is_exact_to_half_a_ns_of_half_a_minute(upwards):
+    calm, worse = [F(3 * 10**10)] * 12, [F(3 * 10**10) * F(105, 100) + F(1, 2)] * 12
+    found = worst_shift(calm + worse if upwards else worse + calm, upwards=upwards, least=6, p_max=0.001)
+    assert found is not None
+    assert found.size - F(5, 100) == F(1, 6 * 10**10)
+
+
+@pytest.mark.parametrize(("off", "shown"), [(F(0), "0.0500000000"), (F(1, 10**14), "0.05000000000001"), (-F(1, 10**14), "0.04999999999999")])
+def test_a_figure_is_printed_on_its_own_side_of_the_limit(off, shown):
+    assert format(beside(F(5, 100) + off, Decimal("0.05")), "f") == shown
 
 
 def burn(failed: list[int], requests: int = 100, *, bins: int = 12, fewest: int = 3, budget: int = 20):
