@@ -13,6 +13,8 @@ from gates.text import Text
 from gates.why import figure, why
 from tests.bundles import Truth, g2_evidence, g3_evidence, g4_evidence, soak_plan
 from tests.unit.gates.test_soak_clock import reboot
+from tests.unit.rack.simulate import bundle_of, demo_plan
+from tests.unit.rack.simulate import evidence as g1_evidence
 
 D = Decimal
 GATE = Text("Main gate", "主门禁")
@@ -45,7 +47,7 @@ def test_a_pass_names_what_was_nearest_to_its_limit_and_what_would_make_it_a_fai
     one_sentence(told)
     assert "all 3 blocking checks" in told.en
     assert "25.96 % (limit ≥ 25.00 %, margin 0.96 %); less than 25.00 % would make it a fail" in told.en
-    assert "25.96 %（限值 ≥ 25.00 %，余量 0.96 %）；低于 25.00 %即为不通过" in told.zh
+    assert "25.96 %（限值 ≥ 25.00 %，余量 0.96 %）；低于 25.00 % 即为不通过" in told.zh
 
 
 def test_a_fail_says_by_how_much_and_what_alone_would_change_it():
@@ -92,6 +94,9 @@ def test_without_any_check_it_still_is_a_sentence():
 @pytest.mark.parametrize(
     ("make", "verdict", "says"),
     [
+        (lambda: bundle_of(g1_evidence(), demo_plan()), "pass", "nearest to its limit"),
+        (lambda: bundle_of(g1_evidence({"used-drive": 1}), demo_plan()), "fail", "limit ≤ 200 h"),
+        (lambda: bundle_of(g1_evidence({"na-fields": 1}), demo_plan()), "inconclusive", "evidence/survey/gpu01/amd-smi-static.out"),
         (lambda: g2_evidence().bundle(), "pass", "nearest to its limit"),
         (lambda: g2_evidence(Truth(baseline_runs=(1.0, 1.3, 1.0))).bundle(), "fail", "margin -"),
         (lambda: g3_evidence().bundle(), "pass", "would make it a fail"),
@@ -100,7 +105,7 @@ def test_without_any_check_it_still_is_a_sentence():
         (lambda: g4_evidence(plan=soak_plan(), hours=20).bundle(), "inconclusive", "h more in the same boot"),
         (lambda: g4_evidence(Truth(fails=lambda n: n % 50 == 0), soak_plan()).bundle(), "fail", "limit ≤ 0.10 %"),
     ],
-    ids=["G2-pass", "G2-fail", "G3-pass", "G3-fail", "G4-pass", "G4-short", "G4-errors"],
+    ids=["G1-pass", "G1-used-drive", "G1-unread", "G2-pass", "G2-fail", "G3-pass", "G3-fail", "G4-pass", "G4-short", "G4-errors"],
 )
 def test_real_verdicts_explain_themselves(make, verdict: str, says: str):
     document = judge(make())

@@ -1,0 +1,93 @@
+"""A soak whose every request and sample is where a test puts it: for limits that are met to the ns, the token and the page."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection
+from typing import Any
+
+from gates.plan import Plan
+from tests.bundles import Evidence, g4_evidence, merged, soak_plan
+
+S, PAGE = 10**9, 4096
+WINDOW, SLOT, PERIOD, WINDOWS, SLOTS = 120 * S, 6 * S, 5 * S, 12, 20  # ns of a clock on which an hour is 120 s: one request every 6 s
+END = WINDOWS * WINDOW
+PLAN = {
+    "rig": {"time_scale": "30"},
+    "g4": {
+        "duration": "12 h",
+        "leak": {"warmup": "1 h"},
+        "error_rate_max": "0.048",
+        "change_point": {"p_max": "0.01"},
+        "error_budget": {"share_max": "0.25", "long_share_max": "0.5"},
+        "clock": {"restarts_max": 1},
+    },
+}
+Place = tuple[int, int]  # window, request in it
+
+
+def plan_of(differences: dict[str, Any] | None = None) -> Plan:
+    return soak_plan(merged(PLAN, differences or {}))
+
+
+@functools.cache
+def short_soak() -> Evidence:
+    return g4_evidence(plan=plan_of(), hours=0.02)
+
+
+class Soak:
+    """Twelve windows of twenty requests, ten more that end the soak (250 in all), and a sample every 5 s."""
+
+    def __init__(self, differences: dict[str, Any] | None = None) -> None:
+        self.evidence = Evidence("G4", plan_of(differences), dict(short_soak().files), simulated=True)
+        phase = next(p for p in self.evidence.rows("soak", "phases.jsonl") if p["phase"] == "soak")
+        self.start = int(phase["started_ns"])
+        self.evidence.lines(
+            "soak", "phases.jsonl", lambda rows: [{**r, "ended_ns": self.start + 2 * END} if r["phase"] == "soak" else r for r in rows]
+        )
+
+    def load(
+        self,
+        *,
+        ttft: Callable[[int], int] = lambda _: 2 * S,
+        tokens: Callable[[int], int] = lambda _: 2000,
+        failed: Collection[Place] = (),
+        paused: Collection[int] = (),
+        late: int = 0,
+    ) -> Soak:
+        """Write the requests: TTFT (ns) and output tokens by window, which fail, windows without any, ns by which the last ones end late."""
+        places = [(w, k) for w in range(WINDOWS) if w not in paused for k in range(SLOTS)]
+
+        def write(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            kept, like = [r for r in rows if r["phase"] != "soak"], next(r for r in rows if r["phase"] == "soak")
+            told = [(w * WINDOW + k * SLOT, ttft(w), S, *divmod(tokens(w), SLOTS), (w, k)) for w, k in places]
+            told += [(END - 3 * S, 2 * S, S + late, 100, 0, (WINDOWS, k)) for k in range(10)]
+            for sent, first, rest, share, more, place in told:
+                begun = self.start + sent
+                many = share + (more if place[1] == 1 else 0)
+                row = {**like, "sent_ns": begun, "scheduled_ns": begun, "first_byte_ns": begun + first, "first_text_ns": begun + first}
+                row |= {"end_ns": begun + first + rest, "mono_ns": begun + first + rest, "max_tokens": many, "prompt": len(kept)}
+                row["server"] = {"recv_ns": begun + 1000, "first_ns": begun + first - 3000, "send_ns": begun + first - 2000}
+                row["usage"] = {**like["usage"], "completion_tokens": many}
+                if place in failed:
+                    row |= {"error": {"kind": "stream_error", "message": "lost"}, "first_text_ns": None, "usage": None, "finish_reason": None}
+                kept.append(row)
+            return kept
+
+        self.evidence.lines("soak", "records.jsonl", write, renumber=True)
+        return self
+
+    def samples(self, edit: Callable[[int, dict[str, Any]], None] = lambda n, row: None, *, silent: tuple[int, int] = (0, 0)) -> Soak:
+        """Write the samples with an edit of each (number, row). Between two samples of numbers a and b (`silent`) there is none."""
+
+        def write(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            out = []
+            for n in (n for n in range(END // PERIOD + 1) if not silent[0] < n < silent[1]):
+                row = {**rows[0], "mono_ns": self.start + n * PERIOD, "counters": dict(rows[0]["counters"]), "host": dict(rows[0]["host"])}
+                row |= {"engine": {**rows[0]["engine"], "rss_bytes": 50_000 * PAGE}, "metrics": dict.fromkeys(rows[0]["metrics"], str(n))}
+                edit(n, row)
+                out.append(row)
+            return out
+
+        self.evidence.lines("soak", "telemetry.jsonl", write, renumber=True)
+        return self
