@@ -135,7 +135,7 @@ def _document(facts: Facts, words: Words, revision: int, revisions: tuple[dict[s
         "title": words.of("gates", facts.gate),
         "title_other": other.of("gates", facts.gate),
         "state": now,
-        "state_text": words.of("states", "simulated" if facts.simulated and now != "draft" else now),  # nothing simulated is issued
+        "state_text": words.of("states", f"simulated_{now}" if facts.simulated else now),  # nothing simulated is issued
         "issued_at": facts.issued_at,
         "issued": f.moment(facts.issued_at),
         "simulated": facts.simulated,
