@@ -25,8 +25,8 @@ demo: $(SETUP) ## one engagement G1 -> G4 on the simulated engine: progress, a t
 up: $(SETUP) ## start everything on this machine and serve the web pages
 	@.venv/bin/quadgate up
 
-test: $(DEV) ## the tests (real Ansible, broker, HTTP, SIGKILL, Chromium), two files at a time
-	@$(PY) -m pytest tests -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(DEV) ## the tests (real Ansible, broker, HTTP, SIGKILL, Chromium), three files at a time since most of them wait
+	@$(PY) -m pytest tests -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-ui: $(DEV) ## the Chromium tests alone
 	@$(PY) -m pytest tests/e2e $(ARGS)
