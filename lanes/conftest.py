@@ -24,7 +24,7 @@ SHORT = {
     "validity": {
         "calibration_error_max": "0.30",
         "client_share_of_ttft_max": "0.30",
-        "littles_law_max": "0.15",
+        "littles_law_max": "0.60",
         "loop_lag_p99_max": "2 s",
         "gain_explained_max": "0.15",
     },
