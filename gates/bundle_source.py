@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,20 +17,20 @@ MAX_RATIO = 400  # of a zip member: text journals shrink about tenfold, a bomb a
 _END_RECORD = 22  # bytes of a zip's last record when it carries no comment
 
 
-class Source:
+class Source(ABC):
     """Where the bytes of a bundle lie."""
 
+    @abstractmethod
     def members(self) -> Iterator[tuple[str, int]]:
         """Yield every file with its size; raise Unreadable for anything that is no plain file inside the bundle."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, name: str) -> bytes:
         """Return the bytes of one file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stream(self, name: str) -> Iterator[bytes]:
         """Yield the bytes of one file in blocks."""
-        raise NotImplementedError
 
     def whole(self, name: str) -> bytes:
         """Return the bytes of one file. Raises Unreadable when they cannot be read."""
@@ -46,9 +47,9 @@ class Source:
             return None
         return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
+    @abstractmethod
     def where(self, name: str) -> Path:
         """Return the file on disk that holds the bytes of one file."""
-        raise NotImplementedError
 
     def verify(self, name: str, entry: Mapping[str, Any]) -> object | None:
         """Check one file against its manifest entry without holding it in memory; return its state, as it was throughout."""
