@@ -40,7 +40,7 @@ from gates.pipeline_text import (
     USED_UP,
 )
 from gates.text import Text
-from gates.transitions import RunStatus
+from gates.transitions import STATUS_WORDS, RunStatus
 
 
 def used_up_at(facts: Facts) -> str | None:
@@ -226,7 +226,7 @@ def may_retry(facts: Facts, attempt_id: str) -> Refusal | None:
     """
     attempt = next(a for a in facts.attempts if a.id == attempt_id)
     if attempt.status is not RunStatus.ERROR:
-        return Refusal("judged", JUDGED) if attempt.verdict else Refusal("not_in_error", NOT_IN_ERROR.fill(status=str(attempt.status)))
+        return Refusal("judged", JUDGED) if attempt.verdict else Refusal("not_in_error", NOT_IN_ERROR.fill(status=STATUS_WORDS[attempt.status]))
     if running := facts.active():
         return Refusal("attempt_active", _active_text(running))
     if attempt.verdict is not None:

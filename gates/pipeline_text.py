@@ -76,7 +76,9 @@ ACTIVE_REHEARSAL = Text(
 JUDGED = Text(
     "This attempt has a verdict. A verdict is never retried; a new attempt counts anew.", "该尝试已有判定。判定不得重试；新的尝试另行计数。"
 )
-NOT_IN_ERROR = Text("Only an attempt in error can be retried; this one is {status}.", "只有处于错误状态的尝试可以重试；该尝试为 {status}。")
+NOT_IN_ERROR = Text(
+    "Only an attempt in error can be retried; the run status of this one is “{status}”.", "只有出错的尝试可以重试；该尝试的运行状态为“{status}”。"
+)
 NEWER = Text("A newer attempt at this gate exists; the older one stays as it ended.", "该门禁已有更新的尝试；较早的保持其结果。")
 
 LABELS = {

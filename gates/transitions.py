@@ -53,9 +53,37 @@ class IllegalTransition:
     def text(self) -> Text:
         """Return the sentence for people."""
         return Text(
-            f"An attempt that is {self.status} cannot take the event {self.event}; nothing was changed.",
-            f"处于 {self.status} 状态的尝试不接受事件 {self.event}；未作任何更改。",
-        )
+            "An attempt whose run status is “{status}” cannot be {done}; nothing was changed.",
+            "运行状态为“{status}”的尝试不能{done}；未作任何更改。",
+        ).fill(status=STATUS_WORDS[self.status], done=_DONE[self.event])
+
+
+STATUS_WORDS: Mapping[RunStatus, Text] = MappingProxyType(
+    {
+        RunStatus.QUEUED: Text("queued", "排队"),
+        RunStatus.RUNNING: Text("running", "运行中"),
+        RunStatus.WAITING: Text("waiting for a person", "等待人工"),
+        RunStatus.LOST_CONTACT: Text("lost contact", "失联"),
+        RunStatus.FINISHED: Text("finished", "已结束"),
+        RunStatus.CANCELED: Text("canceled", "已取消"),
+        RunStatus.ERROR: Text("error", "出错"),
+    }
+)  # for sentences that name a run status: the words of the pages
+
+_DONE: Mapping[Event, Text] = MappingProxyType(
+    {
+        Event.START: Text("started", "启动"),
+        Event.WAIT: Text("made to wait for a person", "转为等待人工"),
+        Event.RESUME: Text("resumed", "继续"),
+        Event.LOSE_CONTACT: Text("marked as out of contact", "标记为失联"),
+        Event.REGAIN_CONTACT: Text("marked as back in contact", "标记为恢复联系"),
+        Event.FINISH: Text("finished", "结束"),
+        Event.CANCEL: Text("canceled", "取消"),
+        Event.FAIL: Text("marked as failed", "标记为出错"),
+        Event.RETRY: Text("retried", "重试"),
+        Event.EXTEND: Text("extended", "补充"),
+    }
+)
 
 
 TABLE: Mapping[tuple[RunStatus, Event], RunStatus] = MappingProxyType(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared
 from gates.g3.declared import OPTIONAL
-from gates.g3.published import beside
+from gates.g3.published import with_published
 from gates.model import CheckResult, Verdict
 from gates.readers.strict import Reader, count
 from gates.rules.claim import Findings, Run
@@ -82,7 +82,7 @@ def _check(
             "{a} s with the baseline, {b} s with the candidate: {r} times as fast. For information, no limit is agreed.",
             "基线 {a} s，产品 {b} s：{r} 倍。仅供参考，未约定限值。",
         ).fill(a=to_decimal(slow / NS, 3), b=to_decimal(fast / NS, 3), r=ratio)
-    return replace(blank, verdict=Verdict.PASS, reason=beside(data.plan, claim, told), value=value)
+    return replace(blank, verdict=Verdict.PASS, reason=with_published(data.plan, claim, told), value=value)
 
 
 def _cell(rows: list[dict[str, Any]] | None, cell: str) -> tuple[Fraction, int] | None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from gates.g3.declared import ANSWERS_FOR, LOAD_ERRORS, RECOMPUTE, SLA, TPOT_P99, TTFT_P99
 from gates.g3.limits import Pairs
-from gates.g3.published import beside
+from gates.g3.published import with_published
 from gates.model import CheckResult, ClaimStatus, Limit, Severity, Verdict
 from gates.plan import Plan
 from gates.readers.prometheus import LOAD_FAILURES, growth
@@ -150,4 +150,4 @@ def recompute_speedup(data: Findings, standing: Standing, tier: int) -> CheckRes
         "c{t}：重算 {a} ms，恢复 {b} ms：{r} 倍。仅供参考，未约定限值。",
     )
     told = reason.fill(t=tier, a=ms(slow.ttft_p50), b=ms(Fraction(fast)), r=ratio)
-    return replace(blank, verdict=Verdict.PASS, reason=beside(data.plan, "recompute_speedup", told, tier), value=ratio)
+    return replace(blank, verdict=Verdict.PASS, reason=with_published(data.plan, "recompute_speedup", told, tier), value=ratio)

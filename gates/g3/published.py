@@ -49,7 +49,7 @@ def published(plan: Plan, claim: str, tier: int | None = None) -> tuple[str, str
     return None
 
 
-def beside(plan: Plan, claim: str, told: Text, tier: int | None = None) -> Text:
+def with_published(plan: Plan, claim: str, told: Text, tier: int | None = None) -> Text:
     """Return a sentence with the published figure behind it, where there is one for an equal platform."""
     found = published(plan, claim, tier)
     if found is None:

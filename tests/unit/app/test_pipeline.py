@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from string import Formatter
 
@@ -9,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.kit.words import word
 from gates import pipeline_text
 from gates.model import Verdict
 from gates.pipeline import decided_by, engagement_state, first_open, gate_state, may_extend, may_retry, may_start, next_action
 from gates.pipeline_facts import GATES, AttemptFacts, Decisions, Facts, GateState, Policy, State
 from gates.text import Text
-from gates.transitions import RunStatus
+from gates.transitions import Event, IllegalTransition, RunStatus, apply
 
 BOTH = Decisions(approved=frozenset({"vendor", "customer"}))
 POLICY = Policy({"G1": 3, "G2": 3, "G3": 2, "G4": 2}, {"G1": "recorded", "G2": "recorded", "G3": "required", "G4": "required"})
@@ -156,6 +158,23 @@ def test_an_error_can_be_retried_until_a_newer_attempt_exists_and_a_verdict_neve
     assert may_retry(facts(tried("G1", Verdict.FAIL)), "G1-1").code == "judged"
     stopped = facts(tried("G3", Verdict.FAIL), tried("G1", None, status=RunStatus.ERROR))
     assert may_retry(stopped, "G1-1").code == "stopped"
+
+
+@pytest.mark.parametrize("status", [s for s in RunStatus if s is not RunStatus.ERROR])
+def test_who_retries_what_is_not_in_error_reads_its_run_status_in_the_words_of_the_pages(status: RunStatus) -> None:
+    refused = may_retry(facts(tried("G1", None, status=status)), "G1-1")
+    assert refused.code == "not_in_error"
+    assert f"运行状态为“{word('status', status, 'zh_CN')}”" in refused.text.zh
+    assert f"“{word('status', status, 'en').lower()}”" in refused.text.en
+
+
+@pytest.mark.parametrize("status", RunStatus)
+@pytest.mark.parametrize("event", Event)
+def test_a_move_that_is_not_allowed_is_refused_in_the_words_of_the_pages(status: RunStatus, event: Event) -> None:
+    answer = apply(status, event)
+    if isinstance(answer, IllegalTransition):
+        assert f"运行状态为“{word('status', status, 'zh_CN')}”" in answer.text.zh
+        assert not re.search("[A-Za-z_]", answer.text.zh)
 
 
 def test_a_judged_attempt_whose_report_failed_may_finish_its_paperwork_even_when_the_engagement_is_stopped() -> None:
