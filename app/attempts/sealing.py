@@ -4,6 +4,10 @@ Whoever saw the arms compared before an attempt is judged could end one that goe
 start afresh. So a run stays sealed until a judgement of its attempt has said what it is worth, or until the gate is over for good: it is
 passed, or both parties closed the engagement. Used up attempts and a stop are no such end, since both can be undone. A rehearsal is practice
 and hides nothing; of an extended attempt only the runs of the extension are sealed, since the first ones were judged and shown.
+
+Every run asks the same of the engine, so its length compares the arms as well: no face tells how long a run took, when one is expected to end
+(which is reckoned from the runs before it), or when its playbooks said something. What stays is a person who looks on with a watch: that a run
+goes on and since when is progress, and whoever stays at the page can note when the next one begins.
 """
 
 from __future__ import annotations
@@ -39,5 +43,10 @@ def sealed(step: Step, first: int | None) -> bool:
 
 
 def timed(step: Step, first: int | None) -> bool:
-    """Tell whether the times of a step may be shown: every run asks the same of the engine, so how long one took compares the arms too."""
-    return not (sealed(step, first) and step.kind == StepKind.JOB and step.status in OVER)
+    """Tell whether the begin and end of a step may be shown: both together are the length of a run; of one that goes on there is only a begin."""
+    return foretold(step, first) or step.status not in OVER
+
+
+def foretold(step: Step, first: int | None) -> bool:
+    """Tell whether a step's expected end, and when its target answered last, may be shown: both follow from the length of earlier runs."""
+    return not (sealed(step, first) and step.kind == StepKind.JOB)

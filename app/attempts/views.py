@@ -63,7 +63,7 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
         "finished_at": stamp(attempt.finished_at),
         "started_by": starter.name if starter else "Quadgate",
         "node": attempt.node,
-        "steps": [_step(step, sealing.timed(step, sealed)) for step in steps],
+        "steps": [_step(step, sealed) for step in steps],
         "transitions": [
             {"from": t.from_status, "event": t.event, "to": t.to_status, "actor": t.actor, "reason": shown_reason(t.reason), "at": stamp(t.at)}
             for t in repository.transitions_of(s, attempt_id)
@@ -144,7 +144,8 @@ def _extension(attempt: Attempt) -> dict[str, Any] | None:
     return {key: told[key] for key in ("pairs", "at", "by", "party", "said", "why", "from_verdict", "judged")} if told else None
 
 
-def _step(step: Step, timed: bool) -> dict[str, Any]:
+def _step(step: Step, first_sealed: int | None) -> dict[str, Any]:
+    timed, foretold = sealing.timed(step, first_sealed), sealing.foretold(step, first_sealed)
     return {
         "id": step.id,
         "position": step.position,
@@ -157,8 +158,8 @@ def _step(step: Step, timed: bool) -> dict[str, Any]:
         "params": _params(step),
         "started_at": stamp(step.started_at) if timed else None,
         "finished_at": stamp(step.finished_at) if timed else None,
-        "expected_end_at": stamp(step.expected_end_at) if timed else None,
-        "last_seen_at": stamp(step.last_seen_at) if timed else None,
+        "expected_end_at": stamp(step.expected_end_at) if foretold else None,
+        "last_seen_at": stamp(step.last_seen_at) if foretold else None,
     }
 
 
@@ -220,7 +221,7 @@ def _event(e: StepEvent, sealed: bool) -> dict[str, Any]:
         "host": e.host,
         "task": e.task,
         "stdout": "" if hidden else e.stdout,
-        "at": stamp(e.at),
+        "at": None if sealed else stamp(e.at),  # from the last one of a start to the first one of a collect a run takes its time
     }
 
 

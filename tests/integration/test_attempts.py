@@ -257,7 +257,7 @@ def test_while_g3_measures_no_face_shows_a_measured_value_and_afterwards_all_do(
                 _measure(s, attempt)
                 over, going = repository.steps_of(s, attempt.id)[:2]
                 over.status, over.started_at, over.finished_at, over.expected_end_at = "done", now(), now(), now()
-                going.status, going.started_at = "running", now()
+                going.status, going.started_at, going.expected_end_at, going.last_seen_at = "running", now(), now(), now()
                 s.flush()
             view = attempt_view(s, attempt_id=attempt.id, actor=cast.admin)
             shown = [
@@ -267,7 +267,9 @@ def test_while_g3_measures_no_face_shows_a_measured_value_and_afterwards_all_do(
             assert view["sealed_figures"] is True
             first, second = view["steps"][:2]  # how long a run took compares the arms too; the one that goes on is progress
             assert (first["status"], first["started_at"], first["finished_at"], first["expected_end_at"]) == ("done", None, None, None)
-            assert second["started_at"] is not None
+            assert second["started_at"] is not None  # but its expected end is reckoned from the runs before it, and its events enclose a run
+            assert (second["expected_end_at"], second["last_seen_at"]) == (None, None)
+            assert [event["at"] for event in shown[1]] == [None, None]
             assert "123456" not in json.dumps([view, shown])
             assert shown[0][0]["data"] == {"seq": 0, "phase": "measure", "tier": 8, "finish_reason": "length", "error": {"kind": "timeout"}}
             assert shown[1][1]["stdout"] == "ok: [gpu01]"
@@ -276,7 +278,9 @@ def test_while_g3_measures_no_face_shows_a_measured_value_and_afterwards_all_do(
         finish(s, attempt, "pass")
         seen = attempt_view(s, attempt_id=attempt.id, actor=cast.admin)
         assert seen["sealed_figures"] is False
-        assert seen["steps"][0]["finished_at"] is not None
+        assert None not in [step[key] for step in seen["steps"][:1] for key in ("started_at", "finished_at", "expected_end_at")]
+        assert None not in [seen["steps"][1][key] for key in ("expected_end_at", "last_seen_at")]
+        assert None not in [event["at"] for event in events(s, attempt_id=attempt.id, after=0, limit=10, actor=cast.admin)]
         assert samples(s, attempt_id=attempt.id, after=0, limit=10, actor=cast.admin)[0]["data"]["first_text_ns"] == 123456
 
 
