@@ -64,6 +64,9 @@ class Transition(Base):
     at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
+SKIPPED = "skipped"  # code of the problem of a step that an earlier run's breaking off passed over: never done, and never to be done
+
+
 class Step(Base):
     """One step of an attempt, expanded from the gate's declaration when the attempt was made.
 
@@ -90,6 +93,11 @@ class Step(Base):
     problem: Mapped[dict[str, Any] | None]  # {"code", "en", "zh-CN"}
     started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    @property
+    def settled(self) -> bool:
+        """Return whether nothing of the step is left to do: it is done, or it was passed over because an earlier run broke off."""
+        return self.status == "done" or (self.status == "canceled" and (self.problem or {}).get("code") == SKIPPED)
 
 
 class StepEvent(Base):

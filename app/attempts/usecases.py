@@ -18,7 +18,7 @@ from app.attempts.conclude import conclude
 from app.attempts.extend import extend
 from app.attempts.layout import step_row, steps_for
 from app.attempts.models import Attempt, Step
-from app.attempts.views import attempt_view, events, samples
+from app.attempts.views import attempt_view, events, newest_samples, samples
 from app.audit.chain import record
 from app.engagements import facts as engagement_facts
 from app.engagements.access import find
@@ -44,6 +44,7 @@ __all__ = [
     "conclude",
     "events",
     "extend",
+    "newest_samples",
     "request_cancel",
     "retry",
     "samples",
@@ -118,7 +119,7 @@ def request_cancel(s: Session, *, attempt_id: str, reason: str, actor: Actor) ->
 
 
 def retry(s: Session, *, attempt_id: str, actor: Actor) -> Attempt:
-    """Let an attempt in error go on from its failed step; all steps before it keep what they brought.
+    """Let an attempt in error go on from its failed step; all others keep what they brought, also those that a broken-off run passed over.
 
     Raises Refused for anything but an error: a verdict is never retried.
     """
@@ -128,11 +129,10 @@ def retry(s: Session, *, attempt_id: str, actor: Actor) -> Attempt:
     if refusal:
         raise Refused(refusal.code, refusal.text)
     steps = repository.steps_of(s, attempt_id)
-    failed = next((step for step in steps if step.status != "done"), None)
+    failed = steps[attempt.step_index] if attempt.step_index < len(steps) else None
     moves.move(s, attempt, Event.RETRY, actor, reason=failed.key if failed else "")
     if failed is not None:
         failed.status, failed.problem, failed.finished_at = "pending", None, None
-        attempt.step_index = failed.position
     attempt.problem = attempt.finished_at = None
     attempt.cancel_requested_at, attempt.cancel_reason = None, ""
     attempt.next_due_at = database_now(s)

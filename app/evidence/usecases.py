@@ -230,7 +230,7 @@ def _make_manifest(s: Session, attempt_id: str) -> dict[str, Any]:
 
 def _measured(s: Session, attempt: Attempt) -> RunStatus:
     """Return the status of an attempt as far as its evidence goes: one whose report alone could not be written was measured to its end."""
-    status, left = RunStatus(attempt.status), [step.kind for step in attempts.steps_of(s, attempt.id) if step.status != "done"]
+    status, left = RunStatus(attempt.status), [step.kind for step in attempts.steps_of(s, attempt.id) if not step.settled]
     return RunStatus.FINISHED if status is RunStatus.ERROR and left and set(left) == {StepKind.REPORT} else status
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select
 
+from app.accounts.actor import SYSTEM
 from app.attempts.models import Sample, StepEvent, Transition
+from app.attempts.usecases import retry
 from app.engagements.models import Engagement
 from app.engine import policy
 from app.engine.context import Ctx
@@ -17,9 +23,11 @@ from app.engine.move import move
 from app.engine.outcome import Outcome
 from app.engine.shutdown import cancel_running
 from app.evidence.models import EvidenceFile
+from app.evidence.usecases import inputs
 from app.kit.clock import now
 from app.kit.db import database_now, read_session, write_session
 from app.settings import settings
+from gates.steps import judge_step, report_step
 from tests.engine_kit import LOCAL, PLAYBOOKS, attempt_of, drive, ended, job_step, make_attempt, steps_of
 
 
@@ -114,9 +122,6 @@ def test_a_retry_adopts_the_job_and_starts_no_second_one(state: Path) -> None:
 
 
 def test_a_job_that_died_is_evidence_for_the_judge_and_ends_the_runs_after_it(state: Path) -> None:
-    import os
-    import signal
-
     attempt_id = make_attempt(job(seconds=3), job_step("run-2", params={"kind": "run", "seconds": 1, "lines": 5}))
     drive(attempt_id, until=lambda a: steps_of(a.id)[0].status == "running")
     os.kill(int((folder_of_job(state, attempt_id) / "started").read_text()), signal.SIGKILL)
@@ -128,6 +133,29 @@ def test_a_job_that_died_is_evidence_for_the_judge_and_ends_the_runs_after_it(st
         paths = set(s.scalars(select(EvidenceFile.path)))
     assert "evidence/run-1/gpu01/records.jsonl" in paths
     assert "evidence/run-1/gpu01/exit.json" not in paths
+
+
+def test_a_report_that_fails_after_a_broken_off_run_is_all_that_a_retry_makes_again(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"schema": 1, "gate": "G2", "verdict": "inconclusive", "because": [], "checks": [], "manifest_hash": "sha256:" + "2" * 64}
+    monkeypatch.setattr("gates.judge.judge", lambda bundle: {**told, "plan_hash": bundle.manifest["plan_hash"]})
+    attempt_id = make_attempt(job(seconds=3), job_step("run-2", params={"kind": "run", "seconds": 1, "lines": 5}), judge_step(), report_step())
+    drive(attempt_id, until=lambda a: steps_of(a.id)[0].status == "running")
+    os.kill(int((folder_of_job(state, attempt_id) / "started").read_text()), signal.SIGKILL)
+    monkeypatch.setattr("app.reports.usecases.render", _no_room)
+    attempt = drive(attempt_id, until=ended)
+    assert (attempt.status, attempt.verdict, attempt.problem["code"], attempt.problem["step"]) == ("error", "inconclusive", "disk_full", "report")
+    with write_session() as s:
+        assert inputs(s, attempt_id)["interruption"] is None  # the paperwork alone is missing
+        assert retry(s, attempt_id=attempt_id, actor=SYSTEM).step_index == 3
+    monkeypatch.setattr("app.reports.usecases.render", lambda s, *, attempt_id, language: SimpleNamespace(id=language))
+    assert drive(attempt_id, until=ended).status == "finished"
+    assert [step.status for step in steps_of(attempt_id)] == ["done", "canceled", "done", "done"]
+    assert {step.job_id for step in steps_of(attempt_id)} == {f"{attempt_id}-run-1", None}
+    assert [folder.name for folder in (state / "lab").glob("*/gpu01/jobs/*")] == [f"{attempt_id}-run-1"]
+
+
+def _no_room(*_: Any, **__: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_a_cancel_that_comes_while_a_move_is_under_way_is_not_slept_over(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

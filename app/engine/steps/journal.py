@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.attempts.models import Attempt, Step
+from app.attempts.models import SKIPPED, Attempt, Step
 from app.engine import durable, expected, samples
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome
@@ -122,7 +122,7 @@ def broken_off(ctx: Ctx, memo: dict[str, Any], offsets: dict[str, Any]) -> Outco
     def skip(s: Session) -> None:
         for step_id in skipped:
             step = s.get_one(Step, step_id)
-            step.status, step.problem = "canceled", {"code": "skipped", **why.json()}
+            step.status, step.problem = "canceled", {"code": SKIPPED, **why.json()}
 
     index = next((i for i, step in enumerate(ctx.steps) if step.position == judge), len(ctx.steps))
     return Outcome(step={"status": "done", "result": memo, "offsets": offsets, "problem": note}, attempt={"step_index": index}, writes=[skip])
