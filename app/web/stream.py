@@ -150,26 +150,32 @@ def state_message(attempt: dict[str, Any], locale: str) -> dict[str, Any]:
 
 
 def samples_message(batch: Batch, locale: str) -> dict[str, Any]:
-    """Return how many samples arrived, how fast by the clock of the journal itself, and in which phase."""
+    """Return how many samples arrived, how fast by the clock of the journal itself, and in which phase ("" where no request arrived)."""
     rate = arrival_rate(batch.samples)
-    last = batch.samples[-1]["data"]
-    phase = " · ".join(
-        str(part)
-        for part in (last.get("phase") and word("phase", last["phase"], locale), f"c = {last['tier']}" if last.get("tier") else None)
-        if part
-    )
     return {
         "count": batch.attempt["samples"],
         "count_text": grouped(batch.attempt["samples"]),
         "rate": rate,
         "rate_text": "–" if rate is None else grouped(Decimal(str(rate)), digits=1),
-        "phase": phase,
+        "phase": phase_words(next((sample for sample in reversed(batch.samples) if is_record(sample)), None), locale),
     }
+
+
+def is_record(sample: dict[str, Any]) -> bool:
+    """Tell whether a sample is a request's: telemetry, which comes along, knows no phase."""
+    return str(sample["stream"]).startswith("records")
+
+
+def phase_words(record: dict[str, Any] | None, locale: str) -> str:
+    """Return in which phase the newest request was made, and at which concurrency; "" for none."""
+    data = record["data"] if record else {}
+    phase = word("phase", data["phase"], locale) if data.get("phase") else ""
+    return " · ".join(part for part in (phase, f"c = {data['tier']}" if data.get("tier") else "") if part)
 
 
 def arrival_rate(samples: list[dict[str, Any]]) -> float | None:
     """Return samples a second over a batch, by the target's monotonic clock; None where that cannot be said."""
-    stamps: list[int] = [s["data"]["mono_ns"] for s in samples if s["stream"].startswith("records") and isinstance(s["data"].get("mono_ns"), int)]
+    stamps: list[int] = [s["data"]["mono_ns"] for s in samples if is_record(s) and isinstance(s["data"].get("mono_ns"), int)]
     if len(stamps) < 2 or stamps[-1] <= stamps[0]:
         return None
     return (len(stamps) - 1) / ((stamps[-1] - stamps[0]) / 1e9)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.web.lines import all_lines, lines_of
-from app.web.stream import Batch, Position, arrival_rate
+from app.web.stream import Batch, Position, arrival_rate, samples_message
 from tests.integration import web_data as d
 from tests.integration.web_client import Browser, demo_engagement
 from tests.people import Cast
@@ -108,6 +108,13 @@ def test_the_arrival_rate_uses_the_clock_of_the_target_or_says_nothing() -> None
     assert arrival_rate(d.samples()[:1]) is None
     assert str(Position(3, 4)) == "e3.s4"
     assert Batch({}).events == []
+
+
+def test_the_phase_is_that_of_the_last_request_though_telemetry_came_after_it() -> None:
+    telemetry = [{"id": i, "step_id": d.STEP, "stream": "telemetry.jsonl", "seq": i, "data": {"seq": i, "mono_ns": i}} for i in range(41, 43)]
+    together = samples_message(Batch({"samples": 42}, samples=d.samples() + telemetry), "en")
+    assert (together["count"], together["phase"]) == (42, "measuring · c = 16")
+    assert samples_message(Batch({"samples": 44}, samples=telemetry), "en")["phase"] == ""  # nothing new: the page keeps what it shows
 
 
 def test_a_bundle_is_sent_as_a_file_and_leaves_nothing_behind(cast: Cast) -> None:
