@@ -48,6 +48,12 @@ def samples_after(s: Session, attempt_id: str, after: int, limit: int) -> list[S
     return list(s.execute(query).scalars())
 
 
+def newest_sample(s: Session, attempt_id: str, stream: str = "") -> Sample | None:
+    """Return an attempt's sample with the largest id, of all streams or of those whose name begins so; None when there is none."""
+    query = select(Sample).where(Sample.attempt_id == attempt_id, Sample.stream.startswith(stream)).order_by(Sample.id.desc()).limit(1)
+    return s.execute(query).scalars().first()
+
+
 def counts(s: Session, attempt_id: str) -> tuple[int, int]:
     """Return how many events and samples an attempt has."""
     events = s.execute(select(func.count()).select_from(StepEvent).where(StepEvent.attempt_id == attempt_id)).scalar_one()

@@ -99,6 +99,14 @@ def samples(s: Session, *, attempt_id: str, after: int, limit: int, actor: Actor
     return [_sample(row, row.step_id in hidden) for row in repository.samples_after(s, attempt_id, after, _limit(limit))]
 
 
+def newest_samples(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]:
+    """Return where the samples end: {last: the largest id or 0, record: the newest one of a request or null}. A page that shows it begins there."""
+    require(actor, Permission.VIEW)
+    hidden = _sealed_steps(s, *access.find_attempt(s, attempt_id, actor))
+    last, record = repository.newest_sample(s, attempt_id), repository.newest_sample(s, attempt_id, "records")
+    return {"last": last.id if last else 0, "record": _sample(record, record.step_id in hidden) if record else None}
+
+
 def gate_title(gate: str) -> dict[str, str]:
     """Return a gate's title in both languages."""
     from gates.registry import GATES  # the gates bring numpy and scipy: only who shows one pays for them

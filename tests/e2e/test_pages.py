@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from app.kit.clock import now
 from app.kit.db import write_session
 from tests.e2e.browser import Watched, chromium, served, sign_in
-from tests.integration.web_client import DEMO
+from tests.integration.web_client import DEMO, Browser, demo_engagement
 from tests.people import PASSWORD, Cast
 
 pytestmark = pytest.mark.chromium
@@ -88,6 +88,47 @@ def test_from_the_door_to_a_live_attempt_and_back_in_chinese(base: str) -> None:
         page.click("text=中文")
         page.wait_for_selector("text=第 1 次预演")
         assert page.url.startswith(engagement)
+        assert watched.complaints == []
+
+
+def put_samples(attempt_id: str, first: int, count: int, phase: str) -> int:
+    """Store requests of a job and a line of telemetry after them, as a poll would; returns the id of the last."""
+    from sqlalchemy import select
+
+    from app.attempts.models import Sample, Step
+
+    with write_session() as s:
+        step = s.scalars(select(Step).where(Step.attempt_id == attempt_id, Step.kind == "job").order_by(Step.position)).first()
+        assert step
+        rows = [("records.jsonl", {"seq": first + n, "phase": phase, "tier": 8}) for n in range(count)] + [("telemetry.jsonl", {"seq": first})]
+        samples = [Sample(attempt_id=attempt_id, step_id=step.id, stream=stream, seq=data["seq"], data=data) for stream, data in rows]
+        s.add_all(samples)
+        s.flush()
+        return samples[-1].id
+
+
+def test_a_live_page_reads_no_sample_twice_neither_on_opening_nor_when_its_stream_begins_anew(
+    base: str, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app.web import stream
+
+    engagement = demo_engagement(cast)
+    attempt_id = Browser("li.wei").send(f"/engagements/{engagement}/rehearsals", gate="G2").headers["location"].rsplit("/", 1)[1]
+    last = put_samples(attempt_id, 0, 3, "store")
+    with chromium() as browser:
+        watched = Watched(browser)
+        page, asked = watched.page, []
+        page.on("request", lambda request: asked.append(request.url) if "/stream?" in request.url else None)
+        sign_in(page, base, "li.wei", PASSWORD)
+        page.goto(f"{base}/attempts/{attempt_id}?lang=en")
+        expect(page.locator("#sample-count")).to_have_text("4")
+        expect(page.locator("#sample-phase")).to_have_text("storing · c = 8")  # as the page came, before any news
+        newer = put_samples(attempt_id, 3, 2, "measure")
+        expect(page.locator("#sample-count")).to_have_text("7")
+        expect(page.locator("#sample-phase")).to_have_text("measuring · c = 8")
+        monkeypatch.setattr(stream, "LIFE_SECONDS", 0.1)
+        page.wait_for_function("() => performance.getEntriesByType('resource').filter((e) => e.name.includes('/stream?')).length > 1")
+        assert [re.search(r"&sample=(\d+)", url)[1] for url in asked[:2]] == [str(last), str(newer)]
         assert watched.complaints == []
 
 

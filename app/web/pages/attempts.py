@@ -39,6 +39,7 @@ def attempt_page(request: Request, who: Guest, attempt_id: str, error: QuadgateE
     with read_session() as s:
         data = attempts.attempt_view(s, attempt_id=attempt_id, actor=who.actor)
         events = attempts.events(s, attempt_id=attempt_id, after=0, limit=FIRST_EVENTS, actor=who.actor)
+        newest = attempts.newest_samples(s, attempt_id=attempt_id, actor=who.actor)
         inbox = waiting_for(s, who)
     document = data["document"]
     tables = (
@@ -61,9 +62,10 @@ def attempt_page(request: Request, who: Guest, attempt_id: str, error: QuadgateE
         reports=views.editions(data["reports"], who.locale),
         claimable=views.claimable(data) and who.actor.may(Permission.CLAIM_RIG_CAUSE),
         cause_kinds=[{"key": key, "title": title.json()} for key, title in CAUSE_KINDS.items()],
-        phase="",
+        phase=stream.phase_words(newest["record"], who.locale),
         lines=all_lines(events),
         last_event=events[-1]["id"] if events else 0,
+        last_sample=newest["last"],
         charts=charts.of_verdict(document, who.locale) if document else [],
         marks=views.marks(data["engagement"], simulated=data["simulated"], rehearsal=data["rehearsal"]),
         inbox=inbox,

@@ -62,6 +62,7 @@
     let unseen = 0;
     let lines = Number(log.dataset.lines || "0");
     let lastEvent = Number(log.dataset.last || "0");
+    let lastSample = Number(root.dataset.sample || "0");
     let lastHeard = Date.now();
     let leaving = false;
 
@@ -155,7 +156,7 @@
       $("#sample-count").textContent = batch.count_text;
       const rate = $("#sample-rate");
       if (rate) rate.textContent = batch.rate_text;
-      $("#sample-phase").textContent = batch.phase;
+      if (batch.phase) $("#sample-phase").textContent = batch.phase;
       trace(batch.rate);
     }
 
@@ -166,9 +167,13 @@
     }, 5000);
 
     function connect() {
-      const url = `${root.dataset.stream}?after=${lastEvent}&lang=${document.documentElement.lang}`;
+      const url = `${root.dataset.stream}?after=${lastEvent}&sample=${lastSample}&lang=${document.documentElement.lang}`;
       const source = new EventSource(url);
-      const heard = (handler) => (event) => { lastHeard = Date.now(); handler(JSON.parse(event.data)); };
+      const heard = (handler) => (event) => {
+        lastHeard = Date.now();
+        lastSample = Math.max(lastSample, Number((/\.s(\d+)$/.exec(event.lastEventId) || [])[1] || 0));  // ids are eEVENT.sSAMPLE
+        handler(JSON.parse(event.data));
+      };
       source.addEventListener("log", heard(onEvents));
       source.addEventListener("state", heard(onSteps));
       source.addEventListener("samples", heard(onSamples));
