@@ -23,6 +23,7 @@ ENGINE = {
     "kv_token_bytes": 16,
     "prefill_token_s": 1e-6,
     "load_token_s": 1e-6,
+    "start_timeout_s": 3600,
 }
 ATTEMPT = {"id": "a", "fence": 1, "seed": 1}
 HOST = {"name": "gpu01", "root": "/r", "python": "/usr/bin/python3"}

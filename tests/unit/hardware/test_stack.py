@@ -124,3 +124,12 @@ def test_the_launcher_ends_the_store_when_the_engine_dies_and_gives_its_exit_cod
     launcher, port = launched(tmp_path, [sys.executable, "-c", "raise SystemExit(7)"])
     assert launcher.wait(60) == 7
     assert not listens(port)
+
+
+def test_the_time_that_a_model_may_load_reaches_the_probe_and_the_job() -> None:
+    step = {"key": "run-1", "kind": "run", "arm": "candidate", "set": "g3", "tiers": [{"tier": 8, "requests": 100}]}
+    step.update(context_tokens=32768, suffix_tokens=64, output_tokens=64)
+    site = {**SITE, "engine": {**SITE["engine"], "start_timeout_s": 5400}}
+    found = engine("candidate", engine=site["engine"])
+    job = load(ROLES / "arm/filter_plugins/arm_job.py").arm_job(found, step, {"id": "a1", "fence": 1, "seed": 1}, site, HOST, {})
+    assert (found["files"][found["spec_path"]]["timeout_s"], job["limits"]["start_timeout_s"]) == (5400, 5400)

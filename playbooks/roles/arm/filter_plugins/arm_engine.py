@@ -1,7 +1,7 @@
 """From the site's description to the engine of one arm: its configuration, how it is started, and what is compared for fairness. Pure.
 
 An engine comes out of here as {base_url, model, files: {path: content}, spec_path, pid_file, kv_dirs, array_stats, declared, arm,
-prefill_s, request_s}. The arm's name ends here: nothing that is put on the target holds it.
+prefill_token_s, load_token_s, start_timeout_s}. The arm's name ends here: nothing that is put on the target holds it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _lab(
         "prefill_token_s": 1.0 / float(config.get("prefill_tokens_per_s", 1e6)),
         "load_token_s": float(config.get("kv_bytes_per_token", 16)) / float(keys["read_bytes_per_s"]) if keys.get("read_bytes_per_s") else None,
     }
-    return {**described, **_process(argv, {}, folder, root, place["port"], {"config.json": config}, 60)}
+    return {**described, **_process(argv, {}, folder, root, place["port"], {"config.json": config}, int(engine.get("start_timeout_s", 60)))}
 
 
 def _vllm(
@@ -174,7 +174,7 @@ def _vllm(
         "load_token_s": float(engine.get("load_token_s", 0.00002)) if place["kv_dir"] else None,
     }
     folder = f"{root}/engine/{_digest([argv, env])}"
-    return {**described, **_process(argv, env, folder, root, place["port"], {}, 300)}
+    return {**described, **_process(argv, env, folder, root, place["port"], {}, int(engine.get("start_timeout_s", 300)))}
 
 
 def _real(
@@ -217,7 +217,14 @@ def _process(argv: list[str], env: dict[str, str], folder: str, root: str, port:
         "timeout_s": timeout_s,
     }
     contents = {f"{folder}/{name}": content for name, content in {**files, "spec.json": spec}.items()}
-    return {"base_url": url, "pid_file": pid_file, "spec_path": f"{folder}/spec.json", "folder": folder, "files": contents}
+    return {
+        "base_url": url,
+        "pid_file": pid_file,
+        "spec_path": f"{folder}/spec.json",
+        "folder": folder,
+        "files": contents,
+        "start_timeout_s": timeout_s,
+    }
 
 
 def _flat(keys: Mapping[str, Any], software: Mapping[str, Any]) -> dict[str, Any]:

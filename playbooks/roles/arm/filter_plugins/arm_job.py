@@ -74,6 +74,7 @@ def arm_job(
         **_cells(engine, step, site, host),
         "limits": {
             "request_timeout_s": settings.get("request_timeout_s", 60),
+            "start_timeout_s": engine["start_timeout_s"],
             "disk_quota_bytes": int(site.get("disk_quota_bytes", _QUOTA)),
             "deadline_s": max(600, int(10 * expected) if step["kind"] == "run" else int(expected) + 600),
         },

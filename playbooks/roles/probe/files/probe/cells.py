@@ -13,6 +13,7 @@ from probe import clock
 from probe.cells_io import read_tier, write_checkpoint
 from probe.cells_tools import bandwidth_matrix, raw_fio
 from probe.coldness import diskstats, drop_cache
+from probe.engine import GRACE_S
 from probe.errors import Ended, ProbeError
 from probe.session import Session
 
@@ -42,11 +43,12 @@ def run_cells(session: Session) -> None:
 def _model_load(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
     """Stop the engine, put its weights out of memory, start it: the time to healthy and to the first token. `weights` names the directory."""
     engine, job = session.engine, session.job
-    engine.control("stop")
+    engine.control("stop", job.sleep)
     proof = _without_list(drop_cache(str(spec["weights"])))
     before, started = diskstats(str(spec["weights"])), clock.mono_ns()
-    engine.control("start", timeout=float(spec.get("timeout_s") or 3600))
-    engine.wait_healthy(job.sleep, float(spec.get("timeout_s") or 3600))
+    limit = float(spec.get("timeout_s") or engine.start_s)
+    engine.control("start", job.sleep, limit + GRACE_S)
+    engine.wait_healthy(job.sleep, limit)
     healthy = clock.mono_ns()
     label = "%s/%s" % (FIRST_TOKEN_LABEL, session.spec["job"])
     brief = session.send([session.prompts.shot("cell", None, 0, session.prompts.prefix(label, 0), label, "m", 1)], 1, offsets=False)[0]

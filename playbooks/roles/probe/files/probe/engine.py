@@ -17,13 +17,18 @@ from probe.files import canonical, read_json
 from probe.selfexec import clean_environment
 
 SECRETS = ("--api-key", "--token", "--hf-token")
+START_S, STOP_S = 600.0, 60.0  # where the job file says nothing
+GRACE_S = 60.0  # a command that starts or stops the engine has that time of its own, and knows better why it did not come about
 
 
 class Engine:
     """Facts about one engine. Nothing here waits longer than it is told."""
 
-    def __init__(self, spec: Dict[str, Any], folder: str) -> None:
+    def __init__(self, spec: Dict[str, Any], folder: str, limits: Optional[Dict[str, Any]] = None) -> None:
+        """Take the sections `engine` and `limits` of the job file, and the job's folder for its log."""
         self.spec, self.folder = spec, folder
+        self.start_s = float((limits or {}).get("start_timeout_s") or START_S)
+        self.stop_s = float((limits or {}).get("stop_timeout_s") or STOP_S)
         self.base: str = spec["base_url"].rstrip("/")
         self.kv_dirs: List[str] = list(spec.get("kv_dirs") or [])
 
@@ -35,37 +40,46 @@ class Engine:
         """Return counters and gauges now."""
         return metrics.parse(metrics.get(self.base + (self.spec.get("metrics_path") or "/metrics")).decode("utf-8", "replace"))
 
-    def control(self, verb: str, timeout: float = 300.0) -> None:
-        """Run the start or stop command of the job file; the engine must not inherit anything of ours."""
+    def control(self, verb: str, sleep: Callable[[float], None] = time.sleep, timeout: Optional[float] = None) -> None:
+        """Run the start or stop command of the job file; the engine must not inherit anything of ours.
+
+        `timeout` in s; without one it is what the job file allows for that, and GRACE_S. `sleep` may raise: then the command is ended, since
+        a job that shall end does not wait for a model to load.
+        """
         argv = [str(a) for a in (self.spec.get("control") or {}).get(verb) or []]
         if not argv:
             raise ProbeError("engine", "The job must %s the engine, but engine.control.%s is not given." % (verb, verb))
         env = clean_environment()
         env.update({str(k): str(v) for k, v in ((self.spec.get("control") or {}).get("env") or {}).items()})
-        log_path = os.path.join(self.folder, "job.log")
+        limit = timeout if timeout is not None else (self.start_s if verb == "start" else self.stop_s) + GRACE_S
+        log_path, end = os.path.join(self.folder, "job.log"), time.monotonic() + limit
         with open(log_path, "ab") as log:
             child = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
             try:
-                code = child.wait(timeout)
-            except subprocess.TimeoutExpired:
+                while child.poll() is None:
+                    if time.monotonic() > end:
+                        raise ProbeError("engine", "The command to %s the engine did not end within %g s: %s" % (verb, limit, tail(log_path)))
+                    sleep(0.02)
+            except BaseException:
                 child.kill()
                 child.wait()
-                raise ProbeError("engine", "The command to %s the engine did not end within %g s: %s" % (verb, timeout, tail(log_path))) from None
-        if code != 0:
-            raise ProbeError("engine", "The command to %s the engine ended with %d: %s" % (verb, code, tail(log_path)))
+                raise
+        if child.returncode != 0:
+            raise ProbeError("engine", "The command to %s the engine ended with %d: %s" % (verb, child.returncode, tail(log_path)))
 
     def ensure(self, sleep: Callable[[float], None]) -> None:
         """Start the engine when it does not run and the job may start it; wait until it is healthy."""
         if self.spec.get("pid_file") and (self.spec.get("control") or {}).get("start") and self.process() is None:
-            self.control("start")
+            self.control("start", sleep)
         self.wait_healthy(sleep)
 
-    def wait_healthy(self, sleep: Callable[[float], None], timeout: float = 600.0) -> None:
-        """Wait until the engine answers its health path."""
-        url, end = self.base + (self.spec.get("health_path") or "/health"), time.monotonic() + timeout
+    def wait_healthy(self, sleep: Callable[[float], None], timeout: Optional[float] = None) -> None:
+        """Wait until the engine answers its health path, for `timeout` s or as long as the job file gives a start."""
+        limit = self.start_s if timeout is None else timeout
+        url, end = self.base + (self.spec.get("health_path") or "/health"), time.monotonic() + limit
         while not is_healthy(url):
             if time.monotonic() > end:
-                raise ProbeError("engine", "The engine did not answer %s within %g s." % (url, timeout))
+                raise ProbeError("engine", "The engine did not answer %s within %g s." % (url, limit))
             sleep(0.05)
 
     def wait_idle(self, sleep: Callable[[float], None], timeout: float = 60.0) -> Dict[str, Any]:

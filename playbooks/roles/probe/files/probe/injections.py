@@ -12,7 +12,7 @@ import threading
 from typing import Any, Dict, List, Optional
 
 from probe import clock
-from probe.engine import Engine
+from probe.engine import GRACE_S, Engine
 from probe.errors import ProbeError
 from probe.job_main import Job
 from probe.selfexec import clean_environment
@@ -41,7 +41,7 @@ class Injections:
     def __exit__(self, *_: Any) -> None:
         self._ended.set()
         if self._thread:
-            self._thread.join(2 * COMMAND_S)
+            self._thread.join(max(2 * COMMAND_S, self._engine.stop_s + 2 * self._engine.start_s + 3 * GRACE_S))
 
     def _work(self) -> None:
         for planned in self._planned:
@@ -65,8 +65,8 @@ class Injections:
 
     def _restart(self) -> int:
         try:
-            self._engine.control("stop")
-            self._engine.control("start")
+            self._engine.control("stop", self._job.sleep)
+            self._engine.control("start", self._job.sleep)
             self._engine.wait_healthy(self._job.sleep)
         except ProbeError as error:
             self._say("injection_failed", {"kind": error.kind, "message": str(error)})

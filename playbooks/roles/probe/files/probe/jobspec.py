@@ -8,6 +8,7 @@ from typing import Any, Dict, List
 from probe.errors import ProbeError
 
 CELLS = ("checkpoint", "tier_read", "fio", "ib_write_bw", "model_load")
+OPTIONAL_LIMITS = ("start_timeout_s", "stop_timeout_s")
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 
 
@@ -27,6 +28,9 @@ def check(spec: Dict[str, Any]) -> Dict[str, Any]:
     limits = _part(problems, spec, "limits")
     for key in ("request_timeout_s", "disk_quota_bytes", "deadline_s"):
         _positive(problems, limits, key, "limits")
+    for key in OPTIONAL_LIMITS:
+        if limits.get(key) is not None:
+            _positive(problems, limits, key, "limits")
     if spec.get("kind") == "soak":
         soak = _part(problems, spec, "soak")
         for key in ("seconds", "telemetry_s"):

@@ -31,7 +31,7 @@ class Session:
         self.job, self.spec = job, job.spec
         self.workload: Dict[str, Any] = self.spec["workload"]
         self.phases: Dict[str, Any] = self.spec["phases"]
-        self.engine = Engine(self.spec["engine"], job.folder)
+        self.engine = Engine(self.spec["engine"], job.folder, self.spec["limits"])
         self.target = Target(self.engine.base)
         self.prompts = Prompts(self.workload, self.spec["engine"]["model"])
         self.timeout_s = float(self.spec["limits"]["request_timeout_s"])
@@ -140,9 +140,9 @@ class Session:
             if self.engine.process():
                 self.engine.wait_idle(self.job.sleep)
             before = self.engine.process()
-            self.engine.control("stop")
+            self.engine.control("stop", self.job.sleep)
             dropped = self.drop()
-            self.engine.control("start")
+            self.engine.control("start", self.job.sleep)
             self.engine.wait_healthy(self.job.sleep)
             after = self.engine.process()
             lines = self.residency("after_cool", None, before)

@@ -13,7 +13,8 @@ import time
 from typing import Any, Dict, List, Optional
 
 from probe import proc, vitals
-from probe.errors import ProbeError
+from probe.engine import GRACE_S
+from probe.errors import Ended, ProbeError
 from probe.files import walk_files
 from probe.job_main import Job
 from probe.session import Session
@@ -58,7 +59,7 @@ class Telemetry:
         self._ended.set()
         self._thread.join(30)
         if self._starter:
-            self._starter.join(300)
+            self._starter.join(self._engine.start_s + 2 * GRACE_S)
 
     def _work(self) -> None:
         period, due = float(self._job.spec["soak"]["telemetry_s"]), time.monotonic()
@@ -96,7 +97,9 @@ class Telemetry:
         if self._job.why_stop() or self._ended.is_set():
             return
         try:
-            self._engine.control("start")
+            self._engine.control("start", self._job.sleep)
+        except Ended:
+            return
         except ProbeError as error:
             self._event("engine_start_failed", {"kind": error.kind, "message": str(error)})
             self._ended.wait(5)
