@@ -95,8 +95,11 @@ def sign_out(s: Session, *, token: str) -> None:
     s.execute(delete(WebSession).where(WebSession.token_sha256 == _sha256(token)))
 
 
-def actor_of_session(s: Session, token: str) -> tuple[Actor, str] | None:
-    """Return who stands behind a cookie, and the CSRF token; None when it is unknown, idle for 30 min, or 12 h old."""
+def actor_of_session(s: Session, token: str, *, noted: bool = True) -> tuple[Actor, str] | None:
+    """Return who stands behind a cookie, and the CSRF token; None when it is unknown, idle for 30 min, or 12 h old.
+
+    `noted`: the person is here now. A program that only asks whether the sign-in still holds does not keep it from growing idle.
+    """
     found = repository.session_by_hash(s, _sha256(token))
     if found is None:
         return None
@@ -104,7 +107,7 @@ def actor_of_session(s: Session, token: str) -> tuple[Actor, str] | None:
     at = now()
     if not user.active or at >= session.expires_at or at >= session.seen_at + IDLE:
         return None
-    if at - session.seen_at >= SEEN_EVERY:
+    if noted and at - session.seen_at >= SEEN_EVERY:
         seen = update(WebSession).where(WebSession.id == session.id).values(seen_at=at)
         _note(s, seen)
     return actor_of(user, "web"), session.csrf_token
@@ -133,8 +136,11 @@ def issue_token(s: Session, *, user_id: str, name: str, days: int, actor: Actor 
     return token
 
 
-def actor_of_token(s: Session, token: str) -> Actor | None:
-    """Return who stands behind an API token; None when it is malformed, unknown, expired, revoked, or its user is closed."""
+def actor_of_token(s: Session, token: str, *, noted: bool = True) -> Actor | None:
+    """Return who stands behind an API token; None when it is malformed, unknown, expired, revoked, or its user is closed.
+
+    `noted`: this is a use of the token, and not only the question whether it still holds.
+    """
     match = re.fullmatch(r"qg_([0-9a-f]{32})_[A-Za-z0-9_-]{20,100}", token)
     found = repository.token_by_id(s, str(uuid.UUID(match[1]))) if match else None
     if found is None:
@@ -143,7 +149,7 @@ def actor_of_token(s: Session, token: str) -> Actor | None:
     at = now()
     if not hmac.compare_digest(row.token_sha256, _sha256(token)) or at >= row.expires_at or row.revoked_at or not user.active:
         return None
-    if row.last_used_at is None or at - row.last_used_at >= SEEN_EVERY:
+    if noted and (row.last_used_at is None or at - row.last_used_at >= SEEN_EVERY):
         _note(s, update(ApiToken).where(ApiToken.id == row.id).values(last_used_at=at))
     return actor_of(user, "token")
 

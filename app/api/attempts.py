@@ -56,9 +56,12 @@ def read_samples(request: Request, attempt_id: str, actor: Caller, limit: Limit 
 @router.get(
     "/stream", summary="Follow an attempt (server-sent events)", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}}
 )
-def follow(request: Request, attempt_id: str, actor: Caller) -> Response:
-    """Follow an attempt live: events `log`, `samples`, `state`, `pulse`, `bye`. Send `Last-Event-ID` to go on after a break."""
-    return stream.respond(request, attempt_id, actor, locale_of(request))
+def follow(request: Request, attempt_id: str, _actor: Caller) -> Response:
+    """Follow an attempt live: events `log`, `samples`, `state`, `pulse`, `bye`. Send `Last-Event-ID` to go on after a break.
+
+    `bye` with `ended` true: the attempt has ended. Else the stream may be opened again; with `reload` true its token or session holds no more.
+    """
+    return stream.respond(request, attempt_id, request.state.still, locale_of(request))
 
 
 @router.get("/verdict", summary="The verdict", response_model=VerdictView)

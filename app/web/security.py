@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import quote, urlsplit
 
 from fastapi import Depends, Request
+from sqlalchemy.orm import Session
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
@@ -88,6 +90,17 @@ def signed_in(found: Annotated[Visitor, Depends(visitor)]) -> Guest:
     if found.actor is None:
         raise SignInNeeded
     return Guest(found.actor, found.csrf, found.locale, found.theme)
+
+
+def still_signed_in(request: Request) -> Callable[[Session], Actor | None]:
+    """Return the question who stands behind this request's cookie by now, for an answer that outlasts its request; None: nobody any more."""
+    token = request.cookies.get(session_cookie(), "")
+
+    def ask(s: Session) -> Actor | None:
+        found = accounts.actor_of_session(s, token, noted=False)
+        return found[0] if found else None
+
+    return ask
 
 
 def require_same_origin(request: Request) -> None:

@@ -1,8 +1,9 @@
 """The live stream of one attempt: server-sent events, resumable, made of short reads of the database.
 
 Events: `log` (new lines of playbooks), `samples` (how many arrived and how fast), `state` (steps and run status), `pulse` (still here),
-`bye` (the end of the attempt, or of the ten minutes one stream may live). The id names the last event and sample that were sent, so
-`Last-Event-ID` goes on without a gap. No session is held between two reads, and no latency of a run is shown here at all.
+`bye` (the end of the attempt, of the ten minutes one stream may live, or of the sign-in, which each read asks for). The id names the last
+event and sample that were sent, so `Last-Event-ID` goes on without a gap. No session is held between two reads, and no latency of a run is
+shown here at all.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from fastapi import Request
+from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
@@ -33,6 +35,7 @@ LIFE_SECONDS = 600.0
 PULSE_SECONDS = 15.0
 REST_SECONDS = 0.8
 EVENT_BATCH, SAMPLE_BATCH = 400, 1000
+Still = Callable[[Session], Actor | None]  # who stands behind the stream by now; None: nobody any more
 _POSITION = re.compile(r"e(\d{1,18})\.s(\d{1,18})")
 
 
@@ -65,29 +68,31 @@ def position_of(request: Request) -> Position:
     return Position(*(int(text) if text.isdecimal() and len(text) <= 18 else 0 for text in (after, sample)))
 
 
-def read_batch(attempt_id: str, actor: Actor, at: Position) -> Batch:
-    """Read what is new, in one short session."""
+def read_batch(attempt_id: str, still: Still, at: Position) -> Batch | None:
+    """Read what is new, in one short session; None when the sign-in has ended or the account was closed since the last read."""
     with read_session() as s:
+        if (actor := still(s)) is None:
+            return None
         attempt = attempts.attempt_view(s, attempt_id=attempt_id, actor=actor)
         events = attempts.events(s, attempt_id=attempt_id, after=at.event, limit=EVENT_BATCH, actor=actor)
         samples = attempts.samples(s, attempt_id=attempt_id, after=at.sample, limit=SAMPLE_BATCH, actor=actor)
     return Batch(attempt, events, samples)
 
 
-def respond(request: Request, attempt_id: str, actor: Actor, locale: str) -> StreamingResponse:
+def respond(request: Request, attempt_id: str, still: Still, locale: str) -> StreamingResponse:
     """Return the stream; raises NotFound at once for an attempt that is not for this person's eyes."""
     at = position_of(request)
-    first = read_batch(attempt_id, actor, at)
+    first = read_batch(attempt_id, still, at)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_frames(attempt_id, actor, locale, at, first), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_frames(attempt_id, still, locale, at, first), media_type="text/event-stream", headers=headers)
 
 
-async def _frames(attempt_id: str, actor: Actor, locale: str, at: Position, batch: Batch) -> AsyncIterator[bytes]:
-    """Yield frames until the attempt ends, the stream's life is over, or the reader goes away (which cancels us)."""
+async def _frames(attempt_id: str, still: Still, locale: str, at: Position, batch: Batch | None) -> AsyncIterator[bytes]:
+    """Yield frames until the attempt, the sign-in or the stream's life ends, or the reader goes away (which cancels us)."""
     begun = spoke = time.monotonic()
     known = ""
     yield b"retry: 2000\n\n"
-    while True:
+    while batch is not None:
         frames, known = _of_batch(batch, at, known, locale)
         for frame in frames:
             yield frame
@@ -106,7 +111,8 @@ async def _frames(attempt_id: str, actor: Actor, locale: str, at: Position, batc
             yield b": still here\n" + _frame("pulse", {}, at)
         if drained:
             await asyncio.sleep(REST_SECONDS)
-        batch = await run_in_threadpool(read_batch, attempt_id, actor, at)
+        batch = await run_in_threadpool(read_batch, attempt_id, still, at)
+    yield _frame("bye", {"ended": False, "reload": True}, at)
 
 
 def _of_batch(batch: Batch, at: Position, known: str, locale: str) -> tuple[list[bytes], str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
+from app.accounts.upkeep import close_user
 from app.kit.clock import now
 from app.kit.db import write_session
 from tests.e2e.browser import Watched, chromium, served, sign_in
@@ -129,6 +130,12 @@ def test_a_live_page_reads_no_sample_twice_neither_on_opening_nor_when_its_strea
         monkeypatch.setattr(stream, "LIFE_SECONDS", 0.1)
         page.wait_for_function("() => performance.getEntriesByType('resource').filter((e) => e.name.includes('/stream?')).length > 1")
         assert [re.search(r"&sample=(\d+)", url)[1] for url in asked[:2]] == [str(last), str(newer)]
+        monkeypatch.setattr(stream, "LIFE_SECONDS", 600)
+        put_samples(attempt_id, 5, 1, "measure")
+        expect(page.locator("#sample-count")).to_have_text("9")  # the stream is open
+        with write_session() as s:
+            close_user(s, login="li.wei", actor=cast.admin)
+        page.wait_for_url(f"{base}/sign-in*")  # and a closed account sees no more of it
         assert watched.complaints == []
 
 

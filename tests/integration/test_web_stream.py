@@ -10,7 +10,7 @@ import pytest
 from app.web.lines import all_lines, lines_of
 from app.web.stream import Batch, Position, arrival_rate, samples_message
 from tests.integration import web_data as d
-from tests.integration.web_client import Browser, demo_engagement
+from tests.integration.web_client import Browser, Robot, demo_engagement
 from tests.people import Cast
 
 
@@ -67,6 +67,38 @@ def test_a_stream_goes_on_after_the_last_event_that_was_seen(cast: Cast) -> None
     assert [event["id"] for event in rest[0][2]] == [first[2]["id"]]
     garbled = frames(browser.get(f"/attempts/{attempt}/stream", **{"Last-Event-ID": "e1; drop table"}).text)
     assert len(garbled[0][2]) == 3  # not understood: from the start, nothing is lost
+
+
+@pytest.mark.parametrize("way", ["session", "token"])
+@pytest.mark.parametrize("end", ["account", "sign_in"])
+def test_a_stream_ends_with_the_account_and_with_the_sign_in_behind_it(cast: Cast, monkeypatch: pytest.MonkeyPatch, way: str, end: str) -> None:
+    from app.accounts import upkeep
+    from app.kit.db import write_session
+    from app.web import stream
+
+    engagement = demo_engagement(cast)
+    browser = Browser("li.wei")
+    attempt = browser.send(f"/engagements/{engagement}/rehearsals", gate="G2").headers["location"].rsplit("/", 1)[1]
+    read, reads = stream.read_batch, []
+
+    def read_and_then_end(*asked: Any) -> Batch | None:
+        batch = read(*asked)
+        reads.append(batch)
+        with write_session() as s:
+            if end == "account":
+                upkeep.close_user(s, login="li.wei", actor=cast.admin)
+            elif way == "session":
+                upkeep.set_password(s, login="li.wei", password="another long password", actor=cast.admin)
+            else:
+                upkeep.revoke_token(s, token_id=upkeep.tokens(s, login="li.wei", actor=cast.admin)[0]["id"], actor=cast.admin)
+        return batch
+
+    monkeypatch.setattr(stream, "read_batch", read_and_then_end)
+    monkeypatch.setattr(stream, "REST_SECONDS", 0)
+    monkeypatch.setattr(stream, "LIFE_SECONDS", 5)  # what it would go on for
+    answer = browser.get(f"/attempts/{attempt}/stream") if way == "session" else Robot(cast.li_wei.user_id).get(f"/attempts/{attempt}/stream")
+    assert frames(answer.text)[-1][1:] == ("bye", {"ended": False, "reload": True})
+    assert [batch is None for batch in reads] == [False, True]
 
 
 def test_a_stream_of_somebody_elses_attempt_is_not_found(cast: Cast) -> None:

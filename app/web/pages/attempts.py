@@ -20,7 +20,7 @@ from app.web.forms import Upload, fields_of, read_form, uploads
 from app.web.lines import all_lines
 from app.web.pages.board import refusal, waiting_for
 from app.web.render import page
-from app.web.security import Guest, checked_form, signed_in, text_of
+from app.web.security import Guest, checked_form, signed_in, still_signed_in, text_of
 
 router = APIRouter(prefix="/attempts/{attempt_id}")
 Signed = Annotated[Guest, Depends(signed_in)]
@@ -77,7 +77,7 @@ def attempt_page(request: Request, who: Guest, attempt_id: str, error: QuadgateE
 @router.get("/stream")
 def live(request: Request, attempt_id: str, who: Signed) -> Response:
     """Stream what happens."""
-    return stream.respond(request, attempt_id, who.actor, who.locale)
+    return stream.respond(request, attempt_id, still_signed_in(request), who.locale)
 
 
 @router.get("/charts/{name}.svg")

@@ -179,7 +179,12 @@
       source.addEventListener("samples", heard(onSamples));
       source.addEventListener("gap", heard((gap) => addLine("gap", gap.text)));
       source.addEventListener("pulse", heard(() => {}));
-      source.addEventListener("bye", heard((bye) => { source.close(); if (!bye.ended) setTimeout(connect, 500); else root.dataset.running = "no"; }));
+      source.addEventListener("bye", heard((bye) => {
+        source.close();
+        if (bye.ended) root.dataset.running = "no";
+        else if (bye.reload) window.location.reload();  // nobody is signed in any more: the server leads to the door
+        else setTimeout(connect, 500);
+      }));
       document.addEventListener("visibilitychange", () => {
         if (!document.hidden && source.readyState === EventSource.CLOSED) connect();
       }, { once: true });
