@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from gates.g1.declared import SERIALS
 from gates.g1.drive_more import aer_check, ceiling_check, drive_log_checks
 from gates.g1.fabric import fabric_checks
 from gates.g1.findings import left_out
@@ -15,8 +16,9 @@ from gates.g1.gpu_more import part_checks
 from gates.g1.health import health_checks
 from gates.g1.identity import capacity_check, firmware_check, model_check, order_check, serial_checks
 from gates.g1.inventory import Inventory, take_inventory
+from gates.g1.kinds import kind_name, passive
 from gates.g1.links import pcie_checks, port_checks
-from gates.g1.order import PASSIVE, Order, parse_order
+from gates.g1.order import Order, parse_order
 from gates.g1.pack import HostPack
 from gates.g1.people import form_params, people_checks
 from gates.g1.platform import gpu_check, host_check
@@ -73,7 +75,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     hosts = {group: bundle.hosts(group) for group in ("engine", "storage")}
     survey = {host: HostPack(bundle, "survey", host) for host in (*hosts["engine"], *hosts["storage"])}
     storage = {host: HostPack(bundle, "storage", host) for host in hosts["storage"]}
-    inventory = take_inventory([survey[host] for host in hosts["storage"]], order)
+    inventory = take_inventory(survey, hosts, order)
     gpus = gpu_check(plan, order, hosts["engine"], survey)
     rows = [
         *people_checks(plan, bundle, order),
@@ -123,9 +125,9 @@ def _link_rows(
 
 
 def _passive(order: Order) -> Iterator[dict[str, Any]]:
-    for kind in sorted({item.kind for item in order.packed if item.kind in PASSIVE}):
+    for kind in sorted({item.kind for item in order.packed if passive(item.kind)}):
         why = Text("No tool reads this kind; the unpacking form does.", "该类物品无法由工具读取，由开箱检验表确认。")
-        yield left_out(f"g1.serials.{kind}", Text(kind, kind), why)
+        yield left_out(f"g1.serials.{kind}", SERIALS.title.fill(name=kind_name(kind)), why)
 
 
 def _items(order: Order, inventory: Inventory) -> list[dict[str, Any]]:

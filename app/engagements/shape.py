@@ -10,10 +10,10 @@ from typing import Any
 
 from app.accounts.roles import Role
 from gates.canonical import plain
+from gates.g1.kinds import KINDS
 from gates.schema import BAD, Choice, Items, Measure, Problems, Spec, Whole, Words, YesNo, join
 
 GROUPS = ("engine", "storage", "loadgen", "bmc")
-KINDS = ("array", "drive", "nic", "gpu", "server", "switch", "cable", "optic", "license", "other")
 TEXT = Words()
 NAME = Words(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "a host name of lower-case letters, digits and dashes", "由小写字母、数字和连字符组成的主机名")
 
@@ -147,7 +147,7 @@ PERSON = Keys(
 )
 PEOPLE = Keys({"vendor": Items(PERSON, least=1, unique=False), "customer": Items(PERSON, least=1, unique=False)})
 LINE = Keys(
-    {"kind": Choice(KINDS), "model": TEXT, "quantity": Whole(1, 100_000)},
+    {"kind": Choice(tuple(KINDS)), "model": TEXT, "quantity": Whole(1, 100_000)},
     {
         "firmware": Items(TEXT, least=1),
         "capacity": AsWritten(Measure("bytes", open_low=True)),
@@ -155,7 +155,7 @@ LINE = Keys(
         "note": TEXT,
     },
 )
-PIECE = Keys({"kind": Choice(KINDS), "model": TEXT, "serial": TEXT}, {"slot": TEXT, "firmware": TEXT, "host": NAME, "note": TEXT})
+PIECE = Keys({"kind": Choice(tuple(KINDS)), "model": TEXT, "serial": TEXT}, {"slot": TEXT, "firmware": TEXT, "host": NAME, "note": TEXT})
 HOST = Keys(
     {"groups": Items(Choice(GROUPS)), "connection": Choice(("local", "ssh"))},
     {

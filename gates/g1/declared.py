@@ -45,7 +45,7 @@ SERIALS = Declared(
     "g1.serials.{kind}",
     Text("Serial numbers of the {name}", "{name}序列号"),
     "set",
-    ("inputs.json", *_DRIVES, "survey: lspci", "survey: dmidecode"),
+    ("inputs.json", *_DRIVES, "survey: lspci", "survey: dmidecode", "survey: amd-smi-static, rocm-smi or npu-smi"),
     "g1.order",
     "serial numbers found",
     rule=_BOTH_WAYS,

@@ -8,25 +8,15 @@ from typing import TYPE_CHECKING, Any
 from gates.g1.declared import CAPACITY, FIRMWARE, MODEL, ORDER, SERIALS
 from gates.g1.findings import Finding, State, bad, conclude, good, left_out, unknown
 from gates.g1.inventory import Inventory, Item
-from gates.g1.order import COUNTED, PASSIVE, READABLE, Line, Order, Packed, same_model
+from gates.g1.kinds import KINDS, kind_name, passive, readable
+from gates.g1.order import Line, Order, Packed, same_model
 from gates.model import CheckResult, Limit
 from gates.text import Text
 
 if TYPE_CHECKING:
     from gates.plan import Plan
 
-KINDS = {
-    "array": Text("arrays", "阵列"),
-    "drive": Text("drives", "硬盘"),
-    "nic": Text("network adapters", "网卡"),
-    "gpu": Text("GPUs", "GPU"),
-}
 INPUTS = "evidence/inputs.json"
-
-
-def kind_name(kind: str) -> Text:
-    """Return the plural of a kind for people."""
-    return KINDS.get(kind, Text(kind, kind))
 
 
 def order_check(plan: Plan, order: Order) -> CheckResult:
@@ -36,7 +26,7 @@ def order_check(plan: Plan, order: Order) -> CheckResult:
         for problem in order.problems:
             yield Finding(State.UNKNOWN, problem, (INPUTS,))
         for line in order.lines:
-            if line.kind not in COUNTED or order.of(line.kind):
+            if _listed(line, order):
                 yield _line_finding(line, order)
         for item in order.packed:
             line_of = order.line_of(item)
@@ -46,7 +36,7 @@ def order_check(plan: Plan, order: Order) -> CheckResult:
                 words = "the packing list states firmware {fw} for {s}, which the order does not allow", "装箱单中 {s} 的固件 {fw} 不在订单允许范围内"
                 yield bad(*words, INPUTS, fw=item.firmware, s=item.serial)
 
-    total = sum(line.quantity for line in order.lines if line.kind not in COUNTED or order.of(line.kind))
+    total = sum(line.quantity for line in order.lines if _listed(line, order))
     return conclude(
         ORDER.blank(plan),
         findings(),
@@ -56,6 +46,12 @@ def order_check(plan: Plan, order: Order) -> CheckResult:
         value=str(len(order.packed)),
         limit=Limit("==", str(total), str(total)),
     )
+
+
+def _listed(line: Line, order: Order) -> bool:
+    """Tell whether what a line orders must stand in the packing list."""
+    counted = line.kind in KINDS and KINDS[line.kind].counted
+    return not counted or bool(order.of(line.kind))
 
 
 def _line_finding(line: Line, order: Order) -> Finding:
@@ -70,7 +66,7 @@ def serial_checks(plan: Plan, order: Order, inventory: Inventory) -> Iterator[Ch
     """Compare the serial numbers of each kind as sets, both ways: what is missing, and what is there and was not delivered."""
     for kind in order.kinds():
         packed = order.of(kind)
-        if kind in PASSIVE or not packed:
+        if passive(kind) or not packed:
             continue
         yield conclude(
             SERIALS.blank(plan, kind=kind, name=kind_name(kind)),
@@ -82,7 +78,7 @@ def serial_checks(plan: Plan, order: Order, inventory: Inventory) -> Iterator[Ch
 
 
 def _serial_findings(kind: str, packed: tuple[Packed, ...], order: Order, inventory: Inventory) -> Iterator[Finding]:
-    if kind not in READABLE:
+    if not readable(kind):
         yield unknown("no tool reads the serial numbers of the kind {kind}", "没有工具可读取类别 {kind} 的序列号", INPUTS, kind=kind)
         return
     gaps = inventory.gaps.get(kind, [])
@@ -92,8 +88,13 @@ def _serial_findings(kind: str, packed: tuple[Packed, ...], order: Order, invent
     for item in packed:
         at = [i.host for i in seen if i.serial == item.serial]
         where = item.host or ""
-        if not at and gaps:
+        if not at and where and any(i.host == where for i in seen) and not KINDS[kind].only_delivered:
+            yield bad("{where} reports another serial number than {s}", "{where} 报告的序列号不是 {s}", *files, INPUTS, s=item.serial, where=where)
+        elif not at and gaps:
             yield unknown("{s} was not seen, but the list is not complete", "未见到 {s}，但清单不完整", *files, s=item.serial)
+        elif not at and not KINDS[kind].only_delivered:
+            words = "no host of this engagement reports {s} ({model}): name it as a target", "本项目没有主机报告 {s}（{model}）：请将其列为目标主机"
+            yield unknown(*words, *files, INPUTS, s=item.serial, model=item.model)
         elif not at:
             yield bad("{s} ({model}) is missing", "缺少 {s}（{model}）", *files, INPUTS, s=item.serial, model=item.model)
         elif len(at) > 1:
@@ -104,7 +105,7 @@ def _serial_findings(kind: str, packed: tuple[Packed, ...], order: Order, invent
             yield good("{s} is there", "{s} 在位", *files, s=item.serial)
     known = {item.serial for item in order.packed}
     for found in seen:
-        if found.serial not in known:
+        if KINDS[kind].only_delivered and found.serial not in known:
             words = "{s} ({model}) is in {at} and not on the packing list", "{at} 中的 {s}（{model}）不在装箱单上"
             yield bad(*words, *found.evidence, s=found.serial, model=found.model or "?", at=found.host)
 
@@ -188,7 +189,7 @@ def capacity_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResul
 
 def _pairs(order: Order, inventory: Inventory) -> Iterator[tuple[Packed, Item | None]]:
     for item in order.packed:
-        if item.kind in READABLE:
+        if readable(item.kind):
             yield item, inventory.find(item.kind, item.serial)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from gates.g1.findings import Finding, doubtful, unknown
+from gates.g1.gpus import devices, gpu_lists
+from gates.g1.kinds import KINDS
 from gates.g1.order import Order
 from gates.g1.pack import Answer, HostPack
 
@@ -47,16 +49,17 @@ class Inventory:
         self.gaps.setdefault(kind, []).append(finding)
 
 
-def take_inventory(packs: Iterable[HostPack], order: Order) -> Inventory:
-    """Return what the storage hosts hold, kind by kind as far as the order or the packing list has the kind."""
+def take_inventory(packs: Mapping[str, HostPack], groups: Mapping[str, Sequence[str]], order: Order) -> Inventory:
+    """Return what the hosts hold, kind by kind as far as the order or the packing list has the kind, each kind on the hosts of its groups."""
     inventory = Inventory()
     kinds = order.kinds()
-    for pack in packs:
-        for kind, take in _TAKERS.items():
-            if kind not in kinds:
-                continue
+    for kind, take in _TAKERS.items():
+        if kind not in kinds:
+            continue
+        for host in dict.fromkeys(host for group in KINDS[kind].read_on for host in groups[group]):
+            pack = packs[host]
             if pack.trouble:
-                inventory.gap(kind, Finding(state=unknown("", "").state, text=pack.trouble))
+                inventory.gap(kind, unknown("{why}", "{why}", why=pack.trouble))
             else:
                 take(pack, inventory)
     return inventory
@@ -122,24 +125,55 @@ def _take_adapters(pack: HostPack, inventory: Inventory) -> None:
     inventory.items += seen.values()
 
 
-def _take_arrays(pack: HostPack, inventory: Inventory) -> None:
-    """Add the machine itself."""
-    system = pack.answer("dmidecode")
-    serial = system.one("system.serial")
-    if serial is None or system.problems:
-        inventory.gap("array", doubtful(pack.host, system.problems, system.path))
-    if serial is None:
-        return
-    inventory.items.append(
-        Item(
-            kind="array",
-            serial=str(serial.value),
-            host=pack.host,
-            model=_text(system, "system.product"),
-            firmware=_text(system, "system.version"),
-            evidence=(system.path,),
+def _take_gpus(pack: HostPack, inventory: Inventory) -> None:
+    """Add the GPUs of one host, by the serial numbers of whichever tool it has. Chips and partitions of one card are one item."""
+    for answer in gpu_lists(pack):
+        if answer.problems:
+            inventory.gap("gpu", doubtful(pack.host, answer.problems, answer.path))
+        seen: dict[tuple[str, str], Item] = {}
+        for device in devices(answer):
+            if not device.serial:
+                words = "{host}: the serial number of GPU {i} cannot be read", "{host}：无法读取 GPU {i} 的序列号"
+                inventory.gap("gpu", unknown(*words, answer.path, host=pack.host, i=device.index))
+                continue
+            card = device.address.rpartition(".")[0] or device.index  # partitions of one card are functions of one device
+            known = seen.get((device.serial, card))
+            item = Item(
+                kind="gpu",
+                serial=device.serial,
+                host=pack.host,
+                model=device.model,
+                firmware=device.firmware,
+                name=device.index,
+                address=device.address,
+                evidence=(answer.path,),
+            )
+            seen[(device.serial, card)] = replace(known, name=f"{known.name} {device.index}") if known else item
+        inventory.items += seen.values()
+
+
+def _machine(kind: str) -> Callable[[HostPack, Inventory], None]:
+    """Return what adds the machine itself as an item of a kind: an array's head, or a server."""
+
+    def take(pack: HostPack, inventory: Inventory) -> None:
+        system = pack.answer("dmidecode")
+        serial = system.one("system.serial")
+        if serial is None or system.problems:
+            inventory.gap(kind, doubtful(pack.host, system.problems, system.path))
+        if serial is None:
+            return
+        inventory.items.append(
+            Item(
+                kind=kind,
+                serial=str(serial.value),
+                host=pack.host,
+                model=_text(system, "system.product"),
+                firmware=_text(system, "system.version"),
+                evidence=(system.path,),
+            )
         )
-    )
+
+    return take
 
 
 def _text(answer: Answer, quantity: str, **labels: str) -> str:
@@ -148,4 +182,10 @@ def _text(answer: Answer, quantity: str, **labels: str) -> str:
     return str(seen.value) if seen else ""
 
 
-_TAKERS: dict[str, Callable[[HostPack, Inventory], None]] = {"array": _take_arrays, "drive": take_drives, "nic": _take_adapters}
+_TAKERS: dict[str, Callable[[HostPack, Inventory], None]] = {
+    "array": _machine("array"),
+    "drive": take_drives,
+    "nic": _take_adapters,
+    "gpu": _take_gpus,
+    "server": _machine("server"),
+}

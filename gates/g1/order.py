@@ -1,4 +1,4 @@
-"""The order and the packing list, from inputs.json. What is wrong in them is a finding, never guessed around."""
+"""The order and the packing list, from inputs.json. What is wrong in them is a finding, never guessed around. Kinds: gates/g1/kinds.py."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ from typing import Any
 
 from gates.text import Text
 from gates.units import BadQuantity, parse_quantity
-
-COUNTED = ("gpu",)  # belongs to the site's own servers: counted and named, without serial numbers in the vendor's packing list
-READABLE = ("array", "drive", "nic", "gpu")  # kinds whose identity a tool on a host can read
-PASSIVE = ("cable", "rail", "accessory", "transceiver", "document")  # no tool reads them; the unpacking form does
 
 
 @dataclass(frozen=True)
