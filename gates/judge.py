@@ -11,6 +11,7 @@ from gates.canonical import canonical_bytes, plain, sha256_of
 from gates.model import CheckResult, GateJudgement, Severity, Verdict
 from gates.plan import Plan
 from gates.registry import GATES
+from gates.rules import stand_ins
 from gates.text import Text
 from gates.version import JUDGE_VERSION, RULES_HASH
 from gates.why import why
@@ -39,7 +40,8 @@ def judge(bundle: Bundle) -> dict[str, Any]:
     judgement: GateJudgement = spec.judge(plan, bundle)
     if not judgement.checks:
         raise Unreadable(f"{spec.id} has no check at all, which is an error.", f"{spec.id} 没有任何检查项，属于错误。")
-    checks = (*_attempt_checks(plan, bundle), *judgement.checks)
+    stand_in = None if _said_to_be_simulated(plan, bundle) else stand_ins.told_by(bundle)
+    checks = (*_attempt_checks(plan, bundle, stand_in), *judgement.checks)
     verdict = roll_up(checks)
     way_on = spec.way_on(plan, bundle, verdict, checks) if spec.way_on else None
     attempt = bundle.manifest["attempt"]
@@ -53,7 +55,7 @@ def judge(bundle: Bundle) -> dict[str, Any]:
         "rules_hash": RULES_HASH,
         "plan_hash": plan.hash,
         "manifest_hash": bundle.manifest_hash,
-        "simulated": _simulated(plan, bundle),
+        "simulated": _said_to_be_simulated(plan, bundle) or stand_in is not None,
         "time_scale": plan.rig.time_scale,
         "summary": why(spec.title, verdict, checks, way_on).json(),
         "risk": (judgement.risk or Text("Each figure is held against its limit.", "各项数值直接与限值比较。")).json(),
@@ -112,13 +114,16 @@ def _verdicts(document: Mapping[str, Any]) -> dict[str, Any]:
     return {str(c.get("id")): c.get("verdict") for c in rows if isinstance(c, Mapping)} if isinstance(rows, list) else {}
 
 
-def _simulated(plan: Plan, bundle: Bundle) -> bool:
-    """Return whether any source says that the target is simulated: one is enough for the watermark."""
+def _said_to_be_simulated(plan: Plan, bundle: Bundle) -> bool:
+    """Return whether plan, manifest or engagement say that the target is simulated: one is enough for the watermark."""
     return plan.rig.simulated or bundle.manifest.get("simulated") is not False or bundle.inputs.get("simulated") is not False
 
 
-def _attempt_checks(plan: Plan, bundle: Bundle) -> list[CheckResult]:
-    """Return what keeps an attempt from being a pass whatever was measured: a rehearsal, an interruption, a rig that the plan does not name."""
+def _attempt_checks(plan: Plan, bundle: Bundle, stand_in: Text | None) -> list[CheckResult]:
+    """Return what keeps an attempt from being a pass whatever was measured: a rehearsal, an interruption, a rig that the plan does not name.
+
+    `stand_in`: the sign in the evidence of a target that is said to be real and is not.
+    """
     attempt, title = bundle.manifest["attempt"], Text("Attempt may be judged", "本次尝试可判定")
     reasons = []
     if attempt.get("rehearsal") is not False:
@@ -129,7 +134,13 @@ def _attempt_checks(plan: Plan, bundle: Bundle) -> list[CheckResult]:
             reasons.append(known)
         elif known is None and end is not None and end is bundle.inputs.get("interruption"):
             reasons.append(Text(f"The attempt was interrupted ({end}).", f"本次尝试被中断（{end}）。"))
-    if _simulated(plan, bundle) and not plan.rig.simulated:
+    if _said_to_be_simulated(plan, bundle) and not plan.rig.simulated:
         reasons.append(Text("The target is simulated, the plan was sealed for real hardware.", "目标为模拟环境，而计划是为真实硬件封存的。"))
+    elif stand_in is not None:
+        said = Text(
+            "The evidence is of a simulated target, whatever the engagement says ({sign}). Nothing of it is for sign-off.",
+            "证据来自模拟目标，与联测项目所述不符（{sign}）；不得用于签字验收。",
+        )
+        reasons.append(said.fill(sign=stand_in))
     name = f"{bundle.gate.lower()}.attempt"
     return [CheckResult(name if n == 0 else f"{name}_{n + 1}", title, Verdict.INCONCLUSIVE, reason) for n, reason in enumerate(reasons)]

@@ -82,7 +82,15 @@ def engagement_text(options: DemoOptions) -> str:
         text = source.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise BadInput("not_utf8", N_("The engagement file is not UTF-8 text.")) from None
-    read_file(text)
+    if not read_file(text).targets["simulated"]:
+        raise BadInput(
+            "demo_of_real_targets",
+            N_(
+                "A demo acts for both parties, approvals and signatures included, so it runs on simulated targets only. "
+                "{file} says simulated: false; run this engagement with quadgate up."
+            ),
+            file=str(source),
+        )
     document: dict[str, Any] = load_yaml(text)
     # Another demo, or anything else, may hold the port; a venv and a model given by relative paths lie below the checkout.
     engine = document["targets"]["engine"]

@@ -16,6 +16,7 @@ from gates.schema import BAD, Problems, join
 from gates.schema import FieldProblem as SchemaProblem
 from gates.text import Text
 
+STAND_INS = ("lab", "vllm_cpu")  # engines where no hardware is (DESIGN 6); neither runs the product's software
 ONLY_SSH = ("address", "port", "user", "credential", "password", "host_key")
 LARGEST = 1 << 20  # characters
 _SECRET = re.compile(
@@ -194,8 +195,27 @@ def _check_hosts(targets: dict[str, Any], problems: Problems) -> None:
                 f"no host is in the group {group}, which every measuring gate needs.",
                 f"没有主机属于 {group} 组，而各测量门禁都需要它。",
             )
-    if targets.get("faults") and not targets["simulated"]:
+    if not targets["simulated"]:
+        _check_real(targets, problems)
+
+
+def _check_real(targets: dict[str, Any], problems: Problems) -> None:
+    """Refuse what only a simulated target has: a report on it must never read as one on hardware."""
+    if targets.get("faults"):
         problems.add("targets.faults", "faults can only be put into a simulated target.", "只能对模拟目标注入故障。")
+    if "rack" in targets:
+        problems.add(
+            "targets.rack",
+            "this names a simulated rack, whose tools answer from a description; leave it out, or say simulated: true.",
+            "此键指模拟机柜，其工具按描述文件应答；请删去，或写明 simulated: true。",
+        )
+    kind = targets["engine"].get("kind")
+    if kind in STAND_INS:
+        problems.add(
+            "targets.engine.kind",
+            f"{kind} stands in for a real engine and moves KV without the product's software; name vllm or sglang, or say simulated: true.",
+            f"{kind} 是真实引擎的替代，搬运 KV 时不经过被测产品的软件；请改为 vllm 或 sglang，或写明 simulated: true。",
+        )
 
 
 def _no_twice(base: str, entries: list[tuple[str, str]], problems: Problems) -> None:

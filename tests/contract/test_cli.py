@@ -15,6 +15,7 @@ from app import cli
 from app.commands import judge
 from app.demo.options import DemoOptions, engagement_text
 from app.settings import ROOT, settings
+from app.web.starter import STARTER
 from gates.plan import load_yaml
 from tests.bundles import g2_evidence
 
@@ -170,6 +171,15 @@ def test_a_demo_of_a_file_that_is_no_engagement_is_refused_before_anything_start
 def test_a_demo_in_a_place_that_cannot_hold_it_is_refused_with_the_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+def test_a_demo_of_real_targets_is_refused_before_it_signs_anything_for_both_parties(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "engagement.yaml").write_text(STARTER, encoding="utf-8")
+    assert run(monkeypatch, "demo", "--engagement", str(tmp_path / "engagement.yaml"), "--out", str(tmp_path / "out")) == cli.REFUSED
+    assert "simulated targets only" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("QUADGATE_STATE_DIR", str(tmp_path / "state"))
     settings.cache_clear()

@@ -40,6 +40,8 @@ CHANGES = {
     "plan field": ("plan:\n", "plan:\n  g3: {agreement_max: 7}\n", "/plan/g3/agreement_max", "7"),
     "simulated here, real there": ("rig: {simulated: true", "rig: {simulated: false", "/plan/rig/time_scale", "1"),
     "targets real, plan simulated": ("  simulated: true\n", "  simulated: false\n", "/plan/rig/simulated", "targets.simulated"),
+    "a simulated rack as real": ("  simulated: true\n", "  simulated: false\n", "/targets/rack", "simulated rack"),
+    "a simulated engine as real": ("  simulated: true\n", "  simulated: false\n", "/targets/engine/kind", "lab stands in"),
     "a key twice": ("order:\n", "order: {}\norder:\n", "", "twice"),
     "a key missing": ("connection: local}", "root: /tmp/x}", "/targets/hosts/gpu01/connection", "missing"),
     "a section's key missing": ("  simulated: true\n", "", "/targets/simulated", "missing"),
@@ -62,8 +64,18 @@ def test_a_wrong_file_is_refused_with_a_sentence_in_both_languages_that_names_th
     assert "hunter22" not in said
 
 
-def test_the_text_that_a_new_engagement_begins_with_is_a_valid_file() -> None:
+def test_vllm_on_a_cpu_is_no_real_target_and_vllm_itself_is() -> None:
+    real = STARTER.replace("kind: vllm,", "kind: vllm_cpu,")
+    with pytest.raises(BadInput) as caught:
+        read_file(real)
+    assert [e.pointer for e in caught.value.errors] == ["/targets/engine/kind"]
+    as_simulated = real.replace("simulated: false", "simulated: true").replace("plan: {}", "plan: {rig: {simulated: true}}")
+    assert read_file(as_simulated).targets["engine"]["kind"] == "vllm_cpu"
+
+
+def test_the_text_that_a_new_engagement_begins_with_is_a_valid_file_of_a_real_engine() -> None:
     file = read_file(STARTER)
+    assert (file.targets["simulated"], file.targets["engine"]["kind"]) == (False, "vllm")
     assert {host["credential"] for host in file.targets["hosts"].values()} == {"ssh-gpu01", "ssh-array01"}
 
 

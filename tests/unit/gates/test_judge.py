@@ -97,6 +97,45 @@ def test_a_rehearsal_an_interruption_or_an_unnamed_simulation_is_never_a_pass(ed
     assert document["facts"] == {}
 
 
+LAB_ARGV = ["/usr/bin/python3", "-I", "/srv/quadgate/engine/lab_engine.pyz", "--config", "/srv/quadgate/engine/1/config.json"]
+EXAMPLE_ARGV = ["python", "-m", "vllm.entrypoints.openai.api_server", "--kv-transfer-config", '{"kv_connector": "ExampleConnector"}']
+COMMAND = {"name": "nvme-list", "tool": "nvme-list", "argv": ["nvme", "list"]}
+
+
+@pytest.mark.parametrize(
+    ("step", "name", "edit"),
+    [
+        ("run-1", "engine.json", lambda d: {**d, "version": "lab-1.0.0"}),
+        ("run-2", "engine.json", lambda d: {**d, "argv": LAB_ARGV}),
+        ("run-2", "engine.json", lambda d: {**d, "config": {"prefill_tokens_per_s": 1, "decode_base_s": 1, "service_spread": 0}}),
+        ("run-2", "engine.json", lambda d: {**d, "argv": EXAMPLE_ARGV}),
+        ("run-1", "job.json", lambda d: {**d, "cells": [{"cell": "fio", "path_prefix": ["/srv/quadgate/rack/bin"]}]}),
+        ("run-1", "commands.json", lambda _: [{**COMMAND, "path": "/srv/quadgate/rack/bin/nvme"}]),
+        (
+            "run-1",
+            "commands.json",
+            lambda _: [{**COMMAND, "path": "/bin/sh", "argv": ["sh", "-c", "x", "read-aer", "/srv/quadgate/rack/sys"]}],
+        ),
+    ],
+)
+def test_evidence_of_a_stand_in_is_simulated_and_no_pass_whatever_every_flag_says(step, name, edit):
+    evidence = g2_evidence()
+    evidence.files.setdefault(evidence.path(step, name), b"[]")
+    document = judge(evidence.json(step, name, edit).bundle())
+    assert (document["simulated"], document["verdict"] in ("inconclusive", "invalid")) == (True, True)
+    check = next(c for c in document["checks"] if c["id"] == "g2.attempt")
+    assert f"evidence/{step}/gpu01/{name}" in check["reason"]["en"]
+    assert f"evidence/{step}/gpu01/{name}" in check["reason"]["zh-CN"]
+
+
+def test_evidence_of_real_tools_and_a_real_engine_is_not_simulated():
+    evidence = g2_evidence()
+    evidence.files[evidence.path("run-1", "commands.json")] = json.dumps([{**COMMAND, "path": "/opt/rack-tools/bin/nvme"}]).encode()
+    evidence.json("run-1", "engine.json", lambda d: {**d, "argv": ["vllm", "serve", "--model", "/models/collab-lab_engine-7b"]})
+    document = judge(evidence.bundle())
+    assert (document["simulated"], document["verdict"]) == (False, "pass")
+
+
 def test_a_simulated_plan_passes_and_is_marked():
     plan = small_plan({"rig": {"simulated": True, "time_scale": "2880"}})
     document = judge(g2_evidence(plan=plan).bundle())

@@ -49,6 +49,12 @@ def config(arm: str, where: dict[str, Any] | None = None, gate: str = "G3") -> d
     return next(content for path, content in files.items() if path.endswith("config.json"))
 
 
+@pytest.mark.parametrize("kind", ["lab", "vllm_cpu"])
+def test_a_stand_in_is_not_started_on_a_target_that_is_said_to_be_real(kind: str) -> None:
+    with pytest.raises(ValueError, match=f"{kind} stands in"):
+        engine("candidate", site(simulated=False, engine={**site()["engine"], "kind": kind}))
+
+
 @pytest.mark.parametrize("arm", ["baseline", "candidate", "recompute", "placebo"])
 def test_every_arm_of_the_demo_gives_a_configuration_that_the_engine_takes(arm: str) -> None:
     from lab_engine.config import parse

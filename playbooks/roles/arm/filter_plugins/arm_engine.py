@@ -39,6 +39,8 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
     kind = engine.get("kind")
     if kind not in KINDS:
         raise ValueError(f"targets.engine.kind is {kind!r}; this service knows {', '.join(sorted(KINDS))}.")
+    if kind in STAND_INS and site.get("simulated") is False:
+        raise ValueError(f"targets.engine.kind {kind} stands in for a real engine, and targets.simulated is false: nothing is measured so.")
     keys = dict(arms[arm] or {})
     root = str(host["root"])
     medium = keys.get("mount_path")
@@ -251,6 +253,7 @@ _FAULTS: dict[str, Callable[[float], dict[str, Any]]] = {
     "engine-crash": lambda s: {"crash_after_loads": math.ceil(600 / s)},
 }
 _OVER_TIME = ("drift", "leak", "engine-crash")
+STAND_INS = ("lab", "vllm_cpu")
 KINDS: dict[str, Callable[..., dict[str, Any]]] = {"lab": _lab, "vllm_cpu": _vllm, "vllm": _real, "sglang": _real}
 
 

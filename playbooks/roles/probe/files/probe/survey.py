@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from typing import Any, Dict, List, Optional
@@ -47,6 +48,7 @@ def _run_one(command: Dict[str, Any], name: str, out: str, env: Dict[str, str]) 
         raise ProbeError("spec", "The survey's command %r has no argv." % name)
     timeout = float(command.get("timeout_s") or 30)
     row = {"name": name, "tool": command.get("tool") or os.path.basename(argv[0]), "version": _version(command, env), "argv": argv}
+    row["path"] = shutil.which(argv[0], path=env["PATH"])  # which program answered: a name alone does not tell
     row.update(started_wall_ns=clock.wall_ns(), started_ns=clock.mono_ns())
     code, stdout, stderr, timed_out = _execute(argv, env, timeout)
     row.update(ended_ns=clock.mono_ns(), boot_id=clock.boot_id(), exit_code=code, timed_out=timed_out, stdout=name + ".out", stderr=name + ".err")
