@@ -77,6 +77,8 @@ def test_a_planned_disturbance_is_on_record_with_its_label_before_and_after_and_
 
 def test_telemetry_tells_total_memory_beside_what_is_available_and_the_parts_of_the_host(place):
     folder, _ = run(place, soak(place, seconds=1))
+    load = lines(folder / "phases.jsonl")[-1]  # what came before it took nothing from the time that it has
+    assert load["detail"]["deadline_ns"] - load["started_ns"] >= (1 + 120) * 10**9
     for row in lines(folder / "telemetry.jsonl"):
         assert 0 < row["host"]["mem_available_bytes"] <= row["host"]["mem_total_bytes"]
         assert {"gpus", "nics", "drives"} <= row.keys()

@@ -78,3 +78,11 @@ def test_the_soak_of_the_default_plan_samples_every_5_s_has_an_hourly_sentinel_a
     assert (soak["telemetry_s"], soak["sentinel"], "injections" in soak) == (5.0, {"every_s": 3600.0, "prefixes": 16}, False)
     prefixes = soak["rotate_prefixes"] + 16 + 73  # one that was never stored in each of 73 windows at most
     assert kv_bytes(ENGINE, {**step.params, "key": "soak"}) == prefixes * 16 * step.params["context_tokens"]
+
+
+def test_the_time_of_a_soak_does_not_depend_on_a_guess_of_how_long_its_model_loads():
+    soak, run = soak_step(parse_plan()), run_step(parse_plan(), key="run-1", arm="candidate", run_index=1, prompts="g3", store=True)
+    for step in (soak, run):
+        made = job(step, {})
+        assert made["limits"]["deadline_s"] >= 2 * made["limits"]["start_timeout_s"]
+    assert job(soak, {})["limits"]["deadline_s"] < job(soak, {})["soak"]["seconds"]  # the load is not part of it

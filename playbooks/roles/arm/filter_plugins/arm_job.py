@@ -10,6 +10,7 @@ _NEEDED = ("key", "kind", "set", "tiers", "context_tokens", "suffix_tokens", "ou
 _CELLS = {"checkpoint": ("bytes",), "tier_read": ("bytes",), "fio": (), "ib_write_bw": ("pairs",), "model_load": ("weights",)}
 _TOOLS = ("fio", "ib_write_bw")  # on a simulated rack its own programs answer
 _QUOTA = 2_000_000_000  # bytes of journals
+_STARTS = 2  # of the engine in one job: before the store phase, and cold; nobody knows beforehand how long a model loads
 
 
 def arm_job(
@@ -76,7 +77,8 @@ def arm_job(
             "request_timeout_s": settings.get("request_timeout_s", 60),
             "start_timeout_s": engine["start_timeout_s"],
             "disk_quota_bytes": int(site.get("disk_quota_bytes", _QUOTA)),
-            "deadline_s": max(600, int(10 * expected) if step["kind"] == "run" else int(expected) + 600),
+            # A soak's load has its seconds beside it: the probe starts this time anew when the load begins.
+            "deadline_s": max(600, int(10 * (expected - _load_s(step)))) + _STARTS * engine["start_timeout_s"],
         },
     }
 
@@ -101,6 +103,11 @@ def expected_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
     other = (int(step.get("warmup", 0)) + int(step.get("repeat", 0))) * prefill
     load = float(step["seconds"]) if step["kind"] == "soak" else sum(int(tier["requests"]) for tier in step["tiers"]) * request
     return float(_BEGIN_S + _TIER_S * len(step["tiers"]) + store + other + load)
+
+
+def _load_s(step: Mapping[str, Any]) -> float:
+    """Return the seconds of a soak's load, 0 of a run, whose length is a count of requests."""
+    return float(step["seconds"]) if step["kind"] == "soak" else 0.0
 
 
 def output_tokens(wanted: int, faults: Mapping[str, float]) -> int:

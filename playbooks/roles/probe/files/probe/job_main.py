@@ -31,9 +31,14 @@ class Job:
         self.kind: str = self.spec["kind"]
         names = COMMON + (("telemetry.jsonl", "events.jsonl") if self.kind == "soak" else ()) + (("cells.jsonl",) if self.spec.get("cells") else ())
         self.journals = Journals(folder, names, int(self.spec["limits"]["disk_quota_bytes"]))
-        self.deadline_ns = clock.mono_ns() + int(float(self.spec["limits"]["deadline_s"]) * 1e9)
         self.stop_asked = False
+        self.deadline_ns = 0
+        self.start_deadline()
         self.progress: Dict[str, Any] = {"phase": "begin", "tier": None, "done": 0, "total": 0}
+
+    def start_deadline(self, seconds: float = 0.0) -> None:
+        """Give the job limits.deadline_s from now on, beside `seconds` of load: what came before a soak's load takes nothing from it."""
+        self.deadline_ns = clock.mono_ns() + int((float(self.spec["limits"]["deadline_s"]) + seconds) * 1e9)
 
     def why_stop(self) -> Optional[str]:
         """Return the reason for ending now, or None. Cheap: the driver asks every 10 ms."""

@@ -58,6 +58,7 @@ def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List
         session.residency("before_tier", tier)
         session.counters("before", "soak", tier)
         until = clock.mono_ns() + int(seconds * 1e9)
+        job.start_deadline(seconds)
         if sentinel:
             job.journals.watch("records.jsonl", sentinel.see)
         with Telemetry(job, session) as telemetry, Injections(job, session.engine):
@@ -66,7 +67,7 @@ def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List
         if sentinel:
             sentinel.finish()
         row["detail"] = {"seconds": seconds, "requests": job.progress["done"], "rotate_prefixes": count, "spacing_ns": spacing}
-        row["detail"].update(room=room, journal_bytes=job.journals.used)
+        row["detail"].update(room=room, journal_bytes=job.journals.used, deadline_ns=job.deadline_ns)
         try:
             session.engine.wait_healthy(job.sleep, 60)
             session.counters("after", "soak", tier)
