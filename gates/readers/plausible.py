@@ -41,6 +41,14 @@ RANGES: MappingProxyType[str, tuple[str, Decimal, Decimal]] = MappingProxyType(
         "gpu.usage": ("%", Decimal(0), Decimal(100)),
         "optics.voltage": ("V", Decimal(0), Decimal(60)),
         "memory.size": ("B", Decimal(0), Decimal(2) ** 44),
+        # One run of a benchmark client. No token comes over a socket within 10 us; no run waits a day for its first or lasts a month.
+        "ttft.p50": ("ms", Decimal("0.01"), Decimal(86_400_000)),
+        "ttft.mean": ("ms", Decimal(0), Decimal(86_400_000)),
+        "ttft.p99": ("ms", Decimal(0), Decimal(86_400_000)),
+        "benchmark.duration": ("s", Decimal("0.001"), Decimal(30 * 86_400)),
+        "output_tokens.rate": ("1/s", Decimal(0), Decimal(10) ** 9),
+        **{f"requests.{name}": ("1", Decimal(0), Decimal(10) ** 9) for name in ("asked", "ok", "failed")},
+        **{f"{way}_tokens.{name}": ("1", Decimal(0), Decimal(10) ** 15) for way in ("input", "output") for name in ("total", "min", "max")},
     }
 )
 

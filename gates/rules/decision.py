@@ -11,10 +11,12 @@ from functools import cached_property, lru_cache
 
 from gates.model import Because, Interval, Verdict
 from gates.plan_model import Decision
+from gates.rules.estimates import EXACT
 from gates.text import Text
 
 PAIRS_FOR_AN_INTERVAL = 4
 _NEAR = 1e-9  # on the log scale: nearer to a limit than this, a float's rounding could decide
+_LARGEST_LOG = 700.0  # exp of more is beyond a double
 _COVERAGE = 0.97725  # one side of 95.45 %, for which k = 2 when the spread is well known (ILAC-G8); the GUM takes k from Student's t when it is not
 
 
@@ -74,13 +76,11 @@ class Effect:
         for limit in limits:  # the root is rounded; the comparison without it is not
             if self.reaches(limit) and not self.exceeds(limit):
                 return limit
-        with localcontext() as context:
-            context.prec = 50
-            for places in (10, 20, 40):
-                shown = exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN)
-                if all((shown >= limit) == self.reaches(limit) and (shown > limit) == self.exceeds(limit) for limit in limits):
-                    break
-            return shown
+        for places in (10, 20, 40):
+            shown = exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN, EXACT)
+            if all((shown >= limit) == self.reaches(limit) and (shown > limit) == self.exceeds(limit) for limit in limits):
+                break
+        return shown
 
     def logs(self) -> list[float]:
         """Return the log ratio of each pair."""
@@ -97,9 +97,9 @@ class Effect:
         """Return the effects that lie a half width (on the log scale) below and above the mean."""
         mean, _ = self.spread()
         if self.drop:
-            ends = (-math.expm1(mean + half_width), -math.expm1(mean - half_width))
+            ends = (-_ratio_less_one(mean + half_width), -_ratio_less_one(mean - half_width))
         else:
-            ends = (math.expm1(mean - half_width), math.expm1(mean + half_width))
+            ends = (_ratio_less_one(mean - half_width), _ratio_less_one(mean + half_width))
         return _decimal(ends[0]), _decimal(ends[1])
 
 
@@ -156,9 +156,7 @@ def decide(effect: Effect, limit: Decimal, decision: Decision) -> tuple[Verdict,
 def measured(effect: Effect, decision: Decision, *limits: Decimal) -> Decimal:
     """Return the value that is compared and printed: unrounded (`full`), or as the contract rounds (`rounded`: GB/T 8170, half to even)."""
     if decision.comparison == "rounded" and decision.digits is not None:
-        with localcontext() as context:
-            context.prec = 50
-            return effect.to_fifty_digits().quantize(Decimal(1).scaleb(-decision.digits - 2), ROUND_HALF_EVEN)
+        return effect.to_fifty_digits().quantize(Decimal(1).scaleb(-decision.digits - 2), ROUND_HALF_EVEN, EXACT)
     return effect.value(*limits)
 
 
@@ -241,8 +239,13 @@ def _student_t(confidence: float, degrees: int) -> float:
     return float(stdtrit(degrees, confidence))
 
 
+def _ratio_less_one(log: float) -> float:
+    """Return exp(log) - 1, at the largest a double holds where the bound of few wild pairs lies beyond it."""
+    return math.expm1(min(log, _LARGEST_LOG))
+
+
 def _decimal(value: float) -> Decimal:
-    return Decimal(repr(value)).quantize(Decimal("1e-10"), ROUND_HALF_EVEN)
+    return Decimal(repr(value)).quantize(Decimal("1e-10"), ROUND_HALF_EVEN, EXACT)
 
 
 def _pct(value: Decimal) -> str:

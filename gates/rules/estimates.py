@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
 from gates.readers.run_pack import Request
 
 NS = 10**9
+EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_HALF_EVEN, traps=[])  # shifts and rounds to places; divides nothing
+_PLAIN_UP_TO = 15  # the largest power of ten of a ratio that is written out; beyond it the order of magnitude says more
 
 
 def median(values: Sequence[int]) -> Fraction:
@@ -129,7 +131,7 @@ def to_decimal(value: Fraction | int, places: int = 6) -> Decimal:
     twice = 2 * rest
     if twice > scaled.denominator or (twice == scaled.denominator and whole % 2):
         whole += 1
-    return Decimal(whole).scaleb(-places)
+    return Decimal(whole).scaleb(-places, EXACT)
 
 
 def beside(value: Fraction, limit: Decimal, places: int = 10) -> Decimal:
@@ -146,11 +148,19 @@ def ms(value: Fraction | int, places: int = 3) -> Decimal:
 
 
 def percent(value: Decimal | Fraction, *against: Decimal, places: int = 2) -> str:
-    """Return a ratio as a percentage, with as many decimals as it takes to stand on the right side of the limits it is held against."""
+    """Return a ratio as a percentage, with as many decimals as it takes to stand on the right side of the limits it is held against.
+
+    Never raises: a ratio from 10**16 up is told by its order of magnitude (1.00E+32 %), one that is no number by its name.
+    """
     exact = to_decimal(value, 18) if isinstance(value, Fraction) else value
+    if not exact.is_finite():
+        return f"{exact} %"
+    hundred = exact.scaleb(2, EXACT)
+    if exact.adjusted() > _PLAIN_UP_TO:
+        return f"{hundred:.2E} %"
     for digits in range(places, 17):
-        shown = (exact * 100).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_EVEN)
-        if all(_side(shown, limit * 100) == _side(exact, limit) for limit in against):
+        shown = hundred.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_EVEN, EXACT)
+        if all(_side(shown, limit.scaleb(2, EXACT)) == _side(exact, limit) for limit in against):
             break
     return f"{shown:f} %"
 

@@ -1,6 +1,7 @@
-"""Whether a client took a chunk without text (the one that carries only the role) for the first token.
+"""What in a result file cannot be true of one run, though each figure alone could be.
 
-Such a client's TTFT is the time of the HTTP answer, and the wait for the first token stands in the first gap instead.
+Statistics that contradict each other; and a client that took a chunk without text (the one that carries only the role) for the first token: its
+TTFT is the time of the HTTP answer, and the wait for the first token stands in the first gap instead.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 # The first gap of a stream is one decode step, as the others are. Four of them, and longer than the TTFT itself, is the wait for the first token.
 STEPS = 4
+# Half of all values are at least the median, so a mean is at least half of it. A mean of a hundred medians is a field in another unit (s for ms).
+BELOW, BEYOND = 2, 100
+ROUNDING = Decimal("1.01")  # tools print their statistics with two decimals
 
 
 def first_token_doubt(run: BenchRun, rows: list[Request] | None, found: Collector) -> None:
@@ -29,6 +33,27 @@ def first_token_doubt(run: BenchRun, rows: list[Request] | None, found: Collecto
             ttft=rounded(wait[0], 3),
             gap=rounded(wait[1], 3),
         )
+
+
+def statistics_doubt(ttft_p50: Decimal, run: BenchRun, found: Collector) -> None:
+    """Add the problem `statistics_conflict` where the TTFT p50 (ms) that counts cannot stand beside the tool's mean, p99 or the run's duration."""
+    mean, p99 = run.figures.get("ttft.mean"), run.figures.get("ttft.p99")
+    duration = None if run.duration is None else run.duration * 1000
+    for name, value, wrong in (
+        ("p99", p99, p99 is not None and ttft_p50 > p99 * ROUNDING),
+        ("mean", mean, mean is not None and (ttft_p50 > BELOW * mean * ROUNDING or BEYOND * ttft_p50 < mean)),
+        ("duration", duration, duration is not None and ttft_p50 > duration * ROUNDING),
+    ):
+        if wrong:
+            found.trouble(
+                "statistics_conflict",
+                "TTFT p50 is {a} ms, which cannot be beside the {name} of {b} ms: one of them is wrong or in another unit.",
+                "TTFT p50 为 {a} ms，与{name_zh} {b} ms 不可能并存：其一有误或单位不同。",
+                a=rounded(ttft_p50, 3),
+                b=rounded(value or Decimal(0), 3),
+                name=name,
+                name_zh={"p99": " p99", "mean": "均值", "duration": "用时"}[name],
+            )
 
 
 def _from_rows(rows: list[Request] | None) -> tuple[Decimal, Decimal] | None:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from gates.readers.bench.doubts import first_token_doubt
+from gates.readers.bench.doubts import first_token_doubt, statistics_doubt
 from gates.readers.bench.values import median
 from gates.readers.common import Collector
 from gates.units import rounded
@@ -202,8 +202,10 @@ def _ttft(run: BenchRun, rows: list[Request] | None, found: Collector, labels: d
                 b=own,
             )
         found.see("ttft.p50", value, "ms", **{"from": "requests"}, n=str(len(known)), **labels)
+        statistics_doubt(value, run, found)
     elif own is not None and own > 0:
         found.see("ttft.p50", own, "ms", **{"from": "tool"}, **labels)
+        statistics_doubt(own, run, found)
     elif own is not None:
         found.trouble("zero_samples", "TTFT p50 is 0: no first token was timed.", "TTFT p50 为 0：没有测到首个词元。")
     else:

@@ -202,7 +202,8 @@ def test_the_order_of_the_files_changes_nothing() -> None:
 
 WHOLE = judged(BASE, GOOD)
 RIGHT = {c["id"]: c["value"] for c in WHOLE["checks"]}
-HOSTILE = [None, "N/A", float("nan"), float("inf"), -1, 0, "", [], {}, [[]], True, 10**30, "x" * 300, "\u202e"]
+EXTREME = [5e-324, 1e-39, 1e-20, 1e-9, 0.001, 10**6, 10**12, 10**30, 1e39, 1e308]
+HOSTILE = [None, "N/A", float("nan"), float("inf"), -1, 0, "", [], {}, [[]], True, "x" * 300, "\u202e", *EXTREME]
 
 
 @settings(max_examples=120, deadline=None)
@@ -218,6 +219,29 @@ def test_no_hostile_field_of_any_file_makes_a_limit_look_better_met(field: str, 
     for check in document["checks"]:
         if check["limit_met"]:
             assert check["value"] == RIGHT[check["id"]]  # what is still met is met by the very same figures
+
+
+@pytest.mark.parametrize("of_candidate", [True, False])
+@pytest.mark.parametrize("value", EXTREME)
+def test_a_ttft_that_no_engine_can_have_is_a_problem_and_no_figure(value: float, of_candidate: bool) -> None:
+    told = {"median_ttft_ms": value}
+    document = judged(BASE, edited(GOOD, 8, **told)) if of_candidate else judged(edited(BASE, 8, **told), GOOD)
+    assert codes(document) & {"impossible_value", "statistics_conflict", "zero_samples", "not_a_number"}
+    assert met(document)["ttft_p50_drop.c8"] is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"p99_ttft_ms": 7000}, "statistics_conflict"),
+        ({"mean_ttft_ms": 3500}, "statistics_conflict"),
+        ({"mean_ttft_ms": 753000.1}, "statistics_conflict"),
+        ({"median_ttft_ms": 101010, "mean_ttft_ms": 101010, "p99_ttft_ms": 101010}, "statistics_conflict"),
+        ({"p99_ttft_ms": 7530, "mean_ttft_ms": 3765}, None),
+    ],
+)
+def test_statistics_that_contradict_each_other_are_no_figures(changed: dict[str, Any], code: str | None) -> None:
+    assert codes(judged(BASE, edited(GOOD, 8, **changed))) == ({code} if code else set())
 
 
 @settings(max_examples=60, deadline=None)

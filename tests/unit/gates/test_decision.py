@@ -132,3 +132,20 @@ def test_the_risk_of_every_rule_is_said_in_both_languages(name):
 def test_nothing_zero_and_negative_measurements_have_no_effect(pairs):
     with pytest.raises(ValueError, match="positive"):
         Effect(pairs, drop=True)
+
+
+@pytest.mark.parametrize("rule_name", ["simple", "interval", "guarded"])
+@pytest.mark.parametrize("scale", [1, 10**18, 10**45, 10**90])
+def test_no_ratio_however_wild_keeps_a_comparison_from_an_answer(rule_name, scale):
+    for wild in (Fraction(scale), Fraction(1, scale)):
+        pairs = tuple((Fraction(7, 3), wild * n) for n in (1, 2, 3, 5))
+        for drop in (True, False):
+            outcome = compare(Effect(pairs, drop), LIMIT, rule(rule_name))
+            assert outcome.verdict in set(Verdict)
+            assert percent(outcome.value, LIMIT).endswith(" %")
+    assert compare(Effect(((Fraction(1), Fraction(scale)),), False), LIMIT, rule("simple", comparison="rounded", digits=2)).value >= 0
+
+
+def test_pairs_that_have_nothing_to_do_with_each_other_have_a_bound_all_the_same():
+    pairs = tuple((Fraction(1), Fraction(n)) for n in (1, 10**250, 1, 10**250))
+    assert interval(Effect(pairs, False), rule("interval", confidence="0.999")).high > 10**300

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gates.readers.run_pack import read_pack
-from gates.rules.estimates import full_window, mean_in_flight, median, output_rate, percent, percentile, tier_stats, to_decimal
+from gates.rules.estimates import beside, full_window, mean_in_flight, median, output_rate, percent, percentile, tier_stats, to_decimal
 from gates.transitions import TABLE, Event, IllegalTransition, RunStatus, allowed, apply
 from tests.bundles import Truth, g2_evidence, small_plan
 
@@ -82,3 +82,18 @@ def test_the_transition_table_is_whole_and_ends_only_by_a_person():
 def test_every_running_attempt_can_be_canceled():
     for status in (RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.LOST_CONTACT, RunStatus.ERROR):
         assert apply(status, Event.CANCEL) is RunStatus.CANCELED
+
+
+@pytest.mark.parametrize("value", ["0", "-0", "1E-400", "1E-9", "-1E-9", "1E+9", "1E+25", "1E+399", "-1E+399", "9.99E+999999", "NaN", "-Infinity"])
+def test_a_ratio_is_printed_whatever_it_is(value):
+    for number in (Decimal(value), *([Fraction(Decimal(value))] if -500 < Decimal(value).adjusted() < 500 and Decimal(value).is_finite() else [])):
+        assert percent(number).endswith(" %")
+        assert len(percent(number, Decimal("0.25"), Decimal("0"))) < 40
+    assert percent(Decimal("1E+25")) == "1.00E+27 %"
+
+
+@given(st.fractions(), st.decimals(allow_nan=False, allow_infinity=False, min_value=-10, max_value=10, places=4), st.integers(1, 60))
+def test_a_figure_beside_its_limit_stays_on_its_own_side_however_near_or_far(value, limit, digits):
+    for exact in (value, Fraction(limit) + Fraction(1, 10**digits), Fraction(limit) - Fraction(1, 10**digits), value * 10**digits):
+        shown = beside(exact, limit)
+        assert ((shown > limit), (shown < limit)) == ((exact > limit), (exact < limit))
