@@ -16,8 +16,10 @@ from functools import cache
 import typer
 from typer.exceptions import Abort, TyperException
 
-from app.commands.language import of_terminal
+from app.commands.help import translate_tree, usage_error
+from app.commands.language import in_terminal, of_terminal
 from app.kit.errors import QuadgateError
+from app.kit.i18n import N_
 from app.kit.terminal import say
 
 USAGE, INTERNAL, REFUSED, INTERRUPTED, NO_READER = 64, 70, 65, 130, 141
@@ -53,7 +55,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Runs the joint test of a KV-cache-offload storage product as four gates, and judges them from evidence.",
+    help=N_("Runs the joint test of a KV-cache-offload storage product as four gates, and judges them from evidence."),
 )
 
 
@@ -88,19 +90,23 @@ def main() -> None:
 def _run() -> int:
     """Return the exit code of the command."""
     try:
-        code = build()(standalone_mode=False)  # the code of a typer.Exit, or None
+        command = typer.main.get_command(build())
+        translate_tree(command)
+        code = command(standalone_mode=False)  # the code of a typer.Exit, or None
     except (Abort, KeyboardInterrupt):
         return INTERRUPTED
     except (SystemExit, BrokenPipeError):  # how Typer and rich end when nobody reads on: with 1, which would read as a verdict
         return NO_READER
     except TyperException as error:  # Typer's own base of every usage error
-        error.show()  # type: ignore[attr-defined]
+        if said := usage_error(error):
+            say(said, err=True)
         return USAGE
     except QuadgateError as error:
         say(sentences(error), err=True)
         return REFUSED
     except Exception as error:
         logging.getLogger("quadgate").debug("internal error", exc_info=True)
-        say(f"quadgate met an internal error: {type(error).__name__}: {error}. QUADGATE_LOG=debug shows where.", err=True)
+        told = N_("quadgate met an internal error: {kind}: {error}. QUADGATE_LOG=debug shows where.")
+        say(in_terminal(told, kind=type(error).__name__, error=error), err=True)
         return INTERNAL
     return code if isinstance(code, int) else 0

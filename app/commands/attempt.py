@@ -9,9 +9,10 @@ import typer
 
 from app.commands.judge import EXIT
 from app.commands.language import Language
+from app.kit.i18n import N_
 from gates.text import Text
 
-commands = typer.Typer(no_args_is_help=True, help="Attempts that the service holds.")
+commands = typer.Typer(no_args_is_help=True, help=N_("Attempts that the service holds."))
 
 
 def register(app: typer.Typer) -> None:
@@ -19,15 +20,18 @@ def register(app: typer.Typer) -> None:
     app.add_typer(commands, name="attempt")
 
 
-@commands.command(name="judge")
+@commands.command(
+    name="judge",
+    help=N_("Judge an attempt again from its stored evidence and what is known now; a further judgement is added, none is replaced."),
+)
 def judge(
-    attempt_id: Annotated[str, typer.Argument(metavar="ID", help="The attempt's id, as its page's address shows it.")],
-    why: Annotated[str, typer.Option(help="What it is judged again for; stands in the record.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print every judgement as JSON.")] = False,
+    attempt_id: Annotated[str, typer.Argument(metavar="ID", help=N_("The attempt's id, as its page's address shows it."))],
+    why: Annotated[str, typer.Option(help=N_("What it is judged again for; stands in the record."))] = "",
+    as_json: Annotated[bool, typer.Option("--json", help=N_("Print every judgement as JSON."))] = False,
     *,
     language: Language,
 ) -> None:
-    """Judge an attempt again from its stored evidence and what is known now; a further judgement is added, none is replaced."""
+    """Judge again, print what changed, and end with the verdict's code."""
     from app.accounts.actor import command_line
     from app.attempts.judging import judge_again
     from app.attempts.usecases import attempt_view

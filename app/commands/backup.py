@@ -17,15 +17,15 @@ NOT_WHOLE = 65
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("backup", help="Copy database, evidence and reports into a new folder while everything runs, and verify the copy.")(backup)
+    app.command("backup", help=N_("Copy database, evidence and reports into a new folder while everything runs, and verify the copy."))(backup)
 
 
 def backup(
-    folder: Annotated[Path, typer.Argument(help="A new folder, on another disk.")],
+    folder: Annotated[Path, typer.Argument(help=N_("A new folder, on another disk."))],
     with_credentials: Annotated[
-        bool, typer.Option("--with-credentials", help="Copy the credentials of the targets too: keep the backup as safe.")
+        bool, typer.Option("--with-credentials", help=N_("Copy the credentials of the targets too: keep the backup as safe."))
     ] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Only verify the backup that lies there.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help=N_("Only verify the backup that lies there."))] = False,
 ) -> None:
     """Exit 0: whole and verified; 65: not, with a sentence for each reason."""
     from app.ops import backup as ops

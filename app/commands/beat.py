@@ -5,11 +5,12 @@ from __future__ import annotations
 import typer
 
 from app.commands.worker import become
+from app.kit.i18n import N_
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("beat", help="Run the scheduler in the foreground; a second one does no harm.")(beat)
+    app.command("beat", help=N_("Run the scheduler in the foreground; a second one does no harm."))(beat)
 
 
 def beat() -> None:

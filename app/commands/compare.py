@@ -9,9 +9,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from app.commands.help import filled
 from app.commands.judge import EXIT, UNREADABLE
-from app.commands.language import Language
+from app.commands.language import Language, in_terminal
 from app.commands.plan import read_plan
+from app.kit.i18n import N_
 from app.kit.terminal import say
 from gates.bundle import Unreadable
 from gates.canonical import canonical_bytes
@@ -21,6 +23,10 @@ from gates.readers.bench.declared import CLIENTS
 from gates.readers.registry import LARGEST
 from gates.text import Text
 
+HELP = N_(
+    "Hold the plan's limits against benchmark result files. It advances no gate: such files prove too little.\n\n"
+    "Exit 0 pass (never reached here), 1 a limit is missed, 2 met as far as such files can tell, 3 not comparable or not complete, 4 unreadable."
+)
 SEVERAL = ("--baseline", "--candidate")
 REFUSED = Text("These files cannot be compared. ", "这些文件无法比较。")
 NO_FILE = Text("{file} cannot be read: {why}.", "无法读取 {file}：{why}。")
@@ -31,7 +37,7 @@ UNPROVEN = Text("Not proven by such files: {claims}.", "此类文件不能证明
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("compare", cls=_FilesAfterOption)(command)
+    app.command("compare", cls=_FilesAfterOption, help=HELP)(command)
 
 
 class _FilesAfterOption(TyperCommand):
@@ -58,20 +64,19 @@ def spread(args: list[str]) -> list[str]:
 
 
 def command(
-    baseline: Annotated[list[Path], typer.Option("--baseline", metavar="FILE...", help="Result files of the baseline, one file a tier.")],
-    candidate: Annotated[list[Path], typer.Option("--candidate", metavar="FILE...", help="Result files of the candidate, one file a tier.")],
-    plan: Annotated[Path | None, typer.Option("--plan", metavar="PLAN", help="Plan or engagement file (YAML); else the default plan.")] = None,
-    tool: Annotated[str | None, typer.Option("--tool", help=f"Tool of all files, where they do not tell: {', '.join(CLIENTS)}.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as canonical JSON.")] = False,
+    baseline: Annotated[list[Path], typer.Option("--baseline", metavar="FILE...", help=N_("Result files of the baseline, one file a tier."))],
+    candidate: Annotated[list[Path], typer.Option("--candidate", metavar="FILE...", help=N_("Result files of the candidate, one file a tier."))],
+    plan: Annotated[Path | None, typer.Option("--plan", metavar="PLAN", help=N_("Plan or engagement file (YAML); else the default plan."))] = None,
+    tool: Annotated[
+        str | None, typer.Option("--tool", help=filled(N_("Tool of all files, where they do not tell: {clients}."), clients=", ".join(CLIENTS)))
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help=N_("Print the comparison as canonical JSON."))] = False,
     *,
     language: Language,
 ) -> None:
-    """Hold the plan's limits against benchmark result files. It advances no gate: such files prove too little.
-
-    Exit 0 pass (never reached here), 1 a limit is missed, 2 met as far as such files can tell, 3 not comparable or not complete, 4 unreadable.
-    """
+    """Compare, and end with the code of what was found."""
     if tool is not None and tool not in CLIENTS:
-        raise typer.BadParameter(f"there is no benchmark client {tool!r}; known: {', '.join(CLIENTS)}")
+        raise typer.BadParameter(in_terminal(N_("there is no benchmark client {tool}; known: {known}"), tool=repr(tool), known=", ".join(CLIENTS)))
     limits = _plan(plan, language)
     try:
         document = compare(limits, _files(baseline, tool), _files(candidate, tool))

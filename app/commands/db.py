@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from app.commands.language import in_terminal, say
 from app.kit import migrate
+from app.kit.i18n import N_
 
-commands = typer.Typer(no_args_is_help=True, help="The database.")
+commands = typer.Typer(no_args_is_help=True, help=N_("The database."))
 
 
 def register(app: typer.Typer) -> None:
@@ -14,13 +16,14 @@ def register(app: typer.Typer) -> None:
     app.add_typer(commands, name="db")
 
 
-@commands.command()
+@commands.command(help=N_("Apply all missing migrations; without any, nothing is changed."))
 def upgrade() -> None:
-    """Apply all missing migrations; without any, nothing is changed."""
-    print(f"the database stands at revision {migrate.upgrade()}")
+    """Upgrade, and print the revision."""
+    say(N_("The database stands at revision {revision}"), revision=migrate.upgrade())
 
 
-@commands.command()
+@commands.command(help=N_("Print the revision of the database and the newest that this program knows."))
 def current() -> None:
-    """Print the revision of the database and the newest that this program knows."""
-    print(f"database {migrate.current() or 'empty'}, program {migrate.head()}")
+    """Print both revisions."""
+    database = migrate.current() or in_terminal(N_("empty"))
+    say(N_("database {database}, program {program}"), database=database, program=migrate.head())

@@ -10,8 +10,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from app.commands.language import of_terminal
+from app.commands.help import filled
+from app.commands.language import AS_LANG, in_terminal, not_one_of, of_terminal
 from app.commands.plan import read_or_refuse
+from app.kit.i18n import N_
 from app.kit.terminal import say
 from gates.describe import claims_table, document, table
 from gates.plan import parse_plan
@@ -23,27 +25,31 @@ _LANGUAGES = {"zh": "zh-CN", "zh-CN": "zh-CN", "zh_CN": "zh-CN", "en": "en"}
 
 def register(app: typer.Typer) -> None:
     """Add the group `gate`."""
-    gate = typer.Typer(no_args_is_help=True, help="The four gates.")
+    gate = typer.Typer(no_args_is_help=True, help=N_("The four gates."))
     gate.callback()(lambda: None)
-    gate.command("show")(show)
+    gate.command(
+        "show",
+        help=N_("Show every check of a gate with its limit under a plan (the default plan when none is given), and its claims of validity."),
+    )(show)
     app.add_typer(gate, name="gate")
 
 
 def show(
-    gate: Annotated[str, typer.Argument(help=f"One of {', '.join(GATES)}.")],
+    gate: Annotated[str, typer.Argument(help=filled(N_("One of {gates}."), gates=", ".join(GATES)))],
     plan: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, readable=True, help="YAML: differences from the default plan, or an engagement file.")
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, readable=True, help=N_("YAML: differences from the default plan, or an engagement file.")),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=N_("Print JSON."))] = False,
     *,
-    lang: Annotated[str, typer.Option("--lang", "--language", default_factory=of_terminal, show_default="as LANG says", help="en or zh.")],
+    lang: Annotated[str, typer.Option("--lang", "--language", default_factory=of_terminal, show_default=AS_LANG, help=N_("en or zh."))],
 ) -> None:
-    """Show every check of a gate with its limit under a plan (the default plan when none is given), and its claims of validity."""
+    """Print the declarations of a gate."""
     name, language = gate.upper(), _LANGUAGES.get(lang)
     if name not in GATES:
-        raise typer.BadParameter(f"there is no gate {gate!r}; known: {', '.join(GATES)}")
+        raise typer.BadParameter(in_terminal(N_("there is no gate {gate}; known: {known}"), gate=repr(gate), known=", ".join(GATES)))
     if language is None:
-        raise typer.BadParameter(f"{lang} is not one of en, zh")
+        raise not_one_of(lang, ("en", "zh"))
     agreed = read_or_refuse(plan, language, as_json=as_json) if plan is not None else parse_plan()
     if as_json:
         typer.echo(json.dumps(document(name, agreed), ensure_ascii=False))

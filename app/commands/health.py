@@ -6,12 +6,13 @@ import json
 
 import typer
 
+from app.kit.i18n import N_
 from app.kit.terminal import say
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("health", help="Tell whether work gets done, as /readyz does. Exit 0 when it does, 65 when not.")(health)
+    app.command("health", help=N_("Tell whether work gets done, as /readyz does. Exit 0 when it does, 65 when not."))(health)
 
 
 def health() -> None:

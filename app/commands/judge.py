@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands.language import Language
+from app.kit.i18n import N_
 from app.kit.terminal import say
 from gates.bundle import Bundle, Unreadable, read_bundle
 from gates.canonical import canonical_bytes
@@ -16,6 +17,10 @@ from gates.judge import JUDGE_VERSION, RULES_HASH, differences
 from gates.judge import judge as judge_bundle
 from gates.text import Text
 
+HELP = N_(
+    "Re-judge an evidence bundle, offline.\n\n"
+    "Exit 0 pass, 1 fail, 2 conditional, 3 inconclusive or invalid, 4 unreadable, tampered, or a stored verdict that differs."
+)
 EXIT = {"pass": 0, "fail": 1, "conditional": 2, "inconclusive": 3, "invalid": 3}
 UNREADABLE = 4
 REFUSED = Text("This bundle cannot be judged. ", "无法判定此证据包。")
@@ -32,22 +37,19 @@ DIFFERS = Text(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("judge")(judge)
+    app.command("judge", help=HELP)(judge)
 
 
 def judge(
-    bundle: Annotated[Path, typer.Argument(help="Evidence bundle: a directory or a zip.")],
+    bundle: Annotated[Path, typer.Argument(help=N_("Evidence bundle: a directory or a zip."))],
     expect_manifest: Annotated[
-        str | None, typer.Option("--expect-manifest", metavar="HASH", help="The manifest hash that the report prints.")
+        str | None, typer.Option("--expect-manifest", metavar="HASH", help=N_("The manifest hash that the report prints."))
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict document as canonical JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=N_("Print the verdict document as canonical JSON."))] = False,
     *,
     language: Language,
 ) -> None:
-    """Re-judge an evidence bundle, offline.
-
-    Exit 0 pass, 1 fail, 2 conditional, 3 inconclusive or invalid, 4 unreadable, tampered, or a stored verdict that differs.
-    """
+    """Re-judge it, and end with the verdict's code."""
     try:
         found = read_bundle(bundle, expect_manifest=expect_manifest)
         document = judge_bundle(found)

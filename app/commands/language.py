@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 
-from app.kit.i18n import translate
+from app.kit.i18n import N_, translate
 
 KNOWN = ("en", "zh-CN")
+AS_LANG = N_("as LANG says")
+YES = ("y", "yes", "是")
 
 
 def of_terminal() -> str:
@@ -28,10 +31,22 @@ def say(msgid: str, **params: Any) -> None:
     print(in_terminal(msgid, **params), flush=True)
 
 
+def ask(msgid: str, **params: Any) -> None:
+    """Ask a question of the catalogue at the terminal. Raises typer.Abort unless the answer is a yes."""
+    answer = typer.prompt(f"{in_terminal(msgid, **params)} [y/N]", default="", show_default=False)
+    if answer.strip().lower() not in YES:
+        raise typer.Abort
+
+
+def not_one_of(value: str, known: Iterable[str], option: str | None = None) -> typer.BadParameter:
+    """Return the usage error of a value that is none of those that an option takes."""
+    return typer.BadParameter(in_terminal(N_("{value} is not one of {known}"), value=value, known=", ".join(known)), param_hint=option)
+
+
 def _known(value: str) -> str:
     if value not in KNOWN:
-        raise typer.BadParameter(f"{value} is not one of {', '.join(KNOWN)}")
+        raise not_one_of(value, KNOWN)
     return value
 
 
-Language = Annotated[str, typer.Option("--lang", callback=_known, default_factory=of_terminal, show_default="as LANG says", help="en or zh-CN.")]
+Language = Annotated[str, typer.Option("--lang", callback=_known, default_factory=of_terminal, show_default=AS_LANG, help=N_("en or zh-CN."))]

@@ -10,36 +10,39 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from app.commands.language import Language
+from app.commands.plan_odds import HELP as ODDS_HELP
 from app.commands.plan_odds import odds
+from app.kit.i18n import N_
 from app.kit.terminal import say
 from gates.plan import InvalidPlan, Plan, load_yaml, parse_plan
 from gates.schema import FieldProblem
 from gates.text import Text
 
+HELP = N_(
+    "Check a plan: print its hash, or one sentence for each problem. Exit 0 usable, 65 not.\n\n"
+    "The chances of G3 under the plan, and thin margins, are said on standard error, so that the hash stands alone."
+)
 NOT_USABLE = 65  # EX_DATAERR: 1 to 4 are verdicts
 UNUSABLE = Text("{file} is not usable. Problems: {count}.", "{file} 不可用。问题数：{count}。")
 
 
 def register(app: typer.Typer) -> None:
     """Add the group `plan`."""
-    plan = typer.Typer(no_args_is_help=True, help="Acceptance plans.")
-    plan.command("check")(check)
-    plan.command("odds")(odds)
+    plan = typer.Typer(no_args_is_help=True, help=N_("Acceptance plans."))
+    plan.command("check", help=HELP)(check)
+    plan.command("odds", help=ODDS_HELP)(odds)
     app.add_typer(plan, name="plan")
 
 
 def check(
     file: Annotated[
-        Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="YAML: differences from the default plan, or an engagement file.")
+        Path, typer.Argument(exists=True, dir_okay=False, readable=True, help=N_("YAML: differences from the default plan, or an engagement file."))
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print hash and plan, or the problems, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=N_("Print hash and plan, or the problems, as JSON."))] = False,
     *,
     language: Language,
 ) -> None:
-    """Check a plan: print its hash, or one sentence for each problem. Exit 0 usable, 65 not.
-
-    The chances of G3 under the plan, and thin margins, are said on standard error, so that the hash stands alone.
-    """
+    """Print the hash on standard output, what to know before sealing on standard error."""
     from gates.odds.document import at_sealing
 
     plan = read_or_refuse(file, language, as_json=as_json)

@@ -10,11 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
-from app.commands.language import Language
+from app.commands.language import Language, in_terminal, not_one_of
+from app.kit.i18n import N_
 from app.kit.terminal import say
 from gates.model import Verdict
 from gates.text import Text
 
+HELP = N_(
+    "Say how likely G3 passes, and what runs it takes, before anybody seals the plan.\n\n"
+    "Every drawn attempt is judged by the gate's own rules. Exit 0, or 65 when the plan is not usable."
+)
+RULES = ("simple", "interval", "guarded")
 _TITLE = Text("G3 under the rule {rule} with {pairs} run pairs", "G3，规则 {rule}，{pairs} 个轮次对")
 _WITHIN = Text("± {w} points, {n} trials", "± {w} 个百分点，{n} 次模拟")
 _COST = Text(
@@ -40,33 +46,35 @@ def ratio(value: str | None, name: str, low: str, high: str) -> Decimal | None:
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite() or not Decimal(low) <= number <= Decimal(high):
-        raise typer.BadParameter(f"{value} is not a ratio from {low} to {high}, such as 0.28", param_hint=name)
+        told = in_terminal(N_("{value} is not a ratio from {low} to {high}, such as 0.28"), value=value, low=low, high=high)
+        raise typer.BadParameter(told, param_hint=name)
     return number
 
 
 def odds(
     file: Annotated[
-        Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="YAML: differences from the default plan, or an engagement file.")
+        Path, typer.Argument(exists=True, dir_okay=False, readable=True, help=N_("YAML: differences from the default plan, or an engagement file."))
     ],
-    drop: Annotated[str | None, typer.Option(help="The true TTFT p50 drop at every tier; default: the plan's, else as published.")] = None,
-    gain: Annotated[str | None, typer.Option(help="The true throughput gain at every tier; default: the plan's, else published.")] = None,
-    noise: Annotated[str | None, typer.Option(help="From run to run, standard deviation over mean; default: the plan's.")] = None,
-    spread: Annotated[float, typer.Option(min=0, max=1, help="From request to request within a run, standard deviation over mean.")] = 0.05,
-    autocorrelation: Annotated[float, typer.Option(min=0, max=0.99, help="Of neighbouring requests within a run.")] = 0.5,
-    want: Annotated[float, typer.Option(min=0, max=0.999, help="The chance of a pass to plan for; 0 skips the search, which takes seconds.")] = 0.9,
-    pairs: Annotated[int, typer.Option(min=0, max=20, help="Run pairs instead of the plan's.")] = 0,
-    rule: Annotated[str, typer.Option(help="Decision rule instead of the plan's: simple, interval or guarded.")] = "",
-    trials: Annotated[int, typer.Option(min=100, max=100_000, help="Drawn attempts.")] = 2000,
-    seed: Annotated[int | None, typer.Option(min=0, help="Default: the plan's. The same seed gives the same figures.")] = None,
-    kv_bytes_per_token: Annotated[int | None, typer.Option(min=1, help="KV bytes a token; default: the engagement file's, else published.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the dataset as JSON.")] = False,
+    drop: Annotated[str | None, typer.Option(help=N_("The true TTFT p50 drop at every tier; default: the plan's, else as published."))] = None,
+    gain: Annotated[str | None, typer.Option(help=N_("The true throughput gain at every tier; default: the plan's, else published."))] = None,
+    noise: Annotated[str | None, typer.Option(help=N_("From run to run, standard deviation over mean; default: the plan's."))] = None,
+    spread: Annotated[float, typer.Option(min=0, max=1, help=N_("From request to request within a run, standard deviation over mean."))] = 0.05,
+    autocorrelation: Annotated[float, typer.Option(min=0, max=0.99, help=N_("Of neighbouring requests within a run."))] = 0.5,
+    want: Annotated[
+        float, typer.Option(min=0, max=0.999, help=N_("The chance of a pass to plan for; 0 skips the search, which takes seconds."))
+    ] = 0.9,
+    pairs: Annotated[int, typer.Option(min=0, max=20, help=N_("Run pairs instead of the plan's."))] = 0,
+    rule: Annotated[str, typer.Option(help=N_("Decision rule instead of the plan's: simple, interval or guarded."))] = "",
+    trials: Annotated[int, typer.Option(min=100, max=100_000, help=N_("Drawn attempts."))] = 2000,
+    seed: Annotated[int | None, typer.Option(min=0, help=N_("Default: the plan's. The same seed gives the same figures."))] = None,
+    kv_bytes_per_token: Annotated[
+        int | None, typer.Option(min=1, help=N_("KV bytes a token; default: the engagement file's, else published."))
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help=N_("Print the dataset as JSON."))] = False,
     *,
     language: Language,
 ) -> None:
-    """Say how likely G3 passes, and what runs it takes, before anybody seals the plan.
-
-    Every drawn attempt is judged by the gate's own rules. Exit 0, or 65 when the plan is not usable.
-    """
+    """Put the options together and print the dataset."""
     from app.commands.plan import read_or_refuse, read_yaml_of, targets_in
     from gates.odds.cost import stated_kv
     from gates.odds.document import document
@@ -75,10 +83,11 @@ def odds(
     from gates.rules.decision import PAIRS_FOR_AN_INTERVAL
 
     plan = read_or_refuse(file, language, as_json=as_json)
-    if rule not in ("", "simple", "interval", "guarded"):
-        raise typer.BadParameter(f"{rule} is not one of simple, interval, guarded", param_hint="--rule")
+    if rule and rule not in RULES:
+        raise not_one_of(rule, RULES, "--rule")
     if (rule or plan.decision.rule) != "simple" and (pairs or plan.decision.pairs) < PAIRS_FOR_AN_INTERVAL:
-        raise typer.BadParameter(f"the rule {rule or plan.decision.rule} needs at least {PAIRS_FOR_AN_INTERVAL} run pairs", param_hint="--pairs")
+        told = in_terminal(N_("the rule {rule} needs at least {n} run pairs"), rule=rule or plan.decision.rule, n=PAIRS_FOR_AN_INTERVAL)
+        raise typer.BadParameter(told, param_hint="--pairs")
     if pairs or rule:
         plan = with_pairs(plan, pairs or plan.decision.pairs, rule=rule or None)
     run = ratio(noise, "--noise", "0", "0.5")

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from app.commands.language import Language
+from app.commands.language import Language, in_terminal
+from app.kit.i18n import N_
 from gates.model import Problem, Reading
 from gates.readers.registry import READERS, read
 from gates.text import Text
@@ -19,14 +20,14 @@ INCOMPLETE = 3
 
 def register(app: typer.Typer) -> None:
     """Add the command `read`."""
-    app.command(name="read", help="Show the observations of one tool output. Exit 0: complete; 3: incomplete or not parsed.")(command)
+    app.command(name="read", help=N_("Show the observations of one tool output. Exit 0: complete; 3: incomplete or not parsed."))(command)
 
 
 def command(
-    tool: Annotated[str, typer.Argument(help="Name of the reader, see --list.")] = "",
-    file: Annotated[Path | None, typer.Argument(help="The tool's output; - reads standard input.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    list_readers: Annotated[bool, typer.Option("--list", help="List the readers.")] = False,
+    tool: Annotated[str, typer.Argument(help=N_("Name of the reader, see --list."))] = "",
+    file: Annotated[Path | None, typer.Argument(help=N_("The tool's output; - reads standard input."))] = None,
+    as_json: Annotated[bool, typer.Option("--json", help=N_("Print JSON."))] = False,
+    list_readers: Annotated[bool, typer.Option("--list", help=N_("List the readers."))] = False,
     *,
     language: Language,
 ) -> None:
@@ -35,9 +36,9 @@ def command(
         _print_list(as_json, language)
         return
     if not tool or file is None:
-        raise typer.BadParameter("name a TOOL and a FILE, or give --list")
+        raise typer.BadParameter(in_terminal(N_("name a TOOL and a FILE, or give --list")))
     if tool not in READERS:
-        raise typer.BadParameter(f"there is no reader {tool!r}; known: {', '.join(READERS)}")
+        raise typer.BadParameter(in_terminal(N_("there is no reader {tool}; known: {known}"), tool=repr(tool), known=", ".join(READERS)))
     reading = _read(tool, file)
     if as_json:
         print(json.dumps(_document(reading), ensure_ascii=False, indent=2))

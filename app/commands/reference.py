@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from app.commands.language import Language
+from app.kit.i18n import N_
 from app.kit.terminal import say
 from gates.reference.published import derived, findings, load
 from gates.text import Text
@@ -20,22 +21,25 @@ AGREE = Text(
 
 def register(app: typer.Typer) -> None:
     """Add the group `reference`."""
-    group = typer.Typer(no_args_is_help=True, help="Published reference figures.")
+    group = typer.Typer(no_args_is_help=True, help=N_("Published reference figures."))
 
     @group.callback()
     def _group() -> None:
         """Keep `reference` a group while it has one command only."""
 
-    group.command("check")(check)
+    group.command(
+        "check",
+        help=N_("Recompute the published figures from their raw ones and print where they contradict themselves. Exit 0: findings are no verdict."),
+    )(check)
     app.add_typer(group, name="reference")
 
 
 def check(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=N_("Print JSON."))] = False,
     *,
     language: Language,
 ) -> None:
-    """Recompute the published figures from their raw ones and print where they contradict themselves. Exit 0: findings are no verdict."""
+    """Print the findings."""
     data = load()
     figures, found = derived(data), findings(data)
     if as_json:

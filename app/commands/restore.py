@@ -15,10 +15,10 @@ from app.kit.terminal import say as tell
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("restore", help="Bring a backup back into an empty state directory; what ran at its targets is adopted.")(restore)
+    app.command("restore", help=N_("Bring a backup back into an empty state directory; what ran at its targets is adopted."))(restore)
 
 
-def restore(folder: Annotated[Path, typer.Argument(help="The backup.", exists=True, file_okay=False)]) -> None:
+def restore(folder: Annotated[Path, typer.Argument(help=N_("The backup."), exists=True, file_okay=False)]) -> None:
     """Restore, then start the service as usual."""
     from app.ops.restore import restore as bring_back
     from app.settings import settings

@@ -21,10 +21,10 @@ KINDS = {
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("retention", help="Say what the retention policy takes away; --apply takes it away. Signed reports lose nothing.")(retention)
+    app.command("retention", help=N_("Say what the retention policy takes away; --apply takes it away. Signed reports lose nothing."))(retention)
 
 
-def retention(apply: Annotated[bool, typer.Option("--apply", help="Take it away, with an audit row each.")] = False) -> None:
+def retention(apply: Annotated[bool, typer.Option("--apply", help=N_("Take it away, with an audit row each."))] = False) -> None:
     """List by default, remove with --apply."""
     from app.ops import janitor
     from app.ops import retention as ops

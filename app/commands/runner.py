@@ -14,7 +14,7 @@ from app.kit.terminal import on_end
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("runner", help="Start playbook hosts for the workers of this node (QUADGATE_RUNNER_SOCKET) until a signal comes.")(runner)
+    app.command("runner", help=N_("Start playbook hosts for the workers of this node (QUADGATE_RUNNER_SOCKET) until a signal comes."))(runner)
 
 
 def runner() -> None:

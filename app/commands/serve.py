@@ -6,15 +6,17 @@ from typing import Annotated
 
 import typer
 
+from app.kit.i18n import N_
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("serve", help="Run the web server alone, in the foreground.")(serve)
+    app.command("serve", help=N_("Run the web server alone, in the foreground."))(serve)
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on; the default is QUADGATE_WEB_HOST.")] = "",
-    port: Annotated[int, typer.Option(help="Port to listen on; the default is QUADGATE_WEB_PORT.")] = 0,
+    host: Annotated[str, typer.Option(help=N_("Address to listen on; the default is QUADGATE_WEB_HOST."))] = "",
+    port: Annotated[int, typer.Option(help=N_("Port to listen on; the default is QUADGATE_WEB_PORT."))] = 0,
 ) -> None:
     """Serve until a signal comes."""
     import uvicorn

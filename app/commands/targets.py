@@ -8,12 +8,17 @@ from typing import Annotated
 
 import typer
 
-from app.commands.language import in_terminal, say
+from app.commands.language import ask, say
+from app.kit.i18n import N_
 
+HELP = N_(
+    "End all jobs and engines of ours on the targets and remove our files. Exit 0: gone from every host; 65: something is left.\n\n"
+    "Evidence that was collected stays with the service. While an attempt is going on nothing is removed."
+)
 NOT_CLEAN = 65  # EX_DATAERR: 1 to 4 are verdicts
 LOOK_S = 0.5
 
-commands = typer.Typer(no_args_is_help=True, help="The hosts that engagements are tested on.")
+commands = typer.Typer(no_args_is_help=True, help=N_("The hosts that engagements are tested on."))
 
 
 def register(app: typer.Typer) -> None:
@@ -26,21 +31,17 @@ def _group() -> None:
     """Keep `targets` a group while it has one command only."""
 
 
-@commands.command()
+@commands.command(help=HELP)
 def remove(
-    engagement: Annotated[str, typer.Argument(help="The code of the engagement, e.g. HT-2026-01.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    engagement: Annotated[str, typer.Argument(help=N_("The code of the engagement, e.g. HT-2026-01."))],
+    yes: Annotated[bool, typer.Option("--yes", help=N_("Do not ask."))] = False,
 ) -> None:
-    """End all jobs and engines of ours on the targets and remove our files. Exit 0: gone from every host; 65: something is left.
-
-    Evidence that was collected stays with the service. While an attempt is going on nothing is removed.
-    """
+    """Order the removal and follow it to its end."""
     from app.accounts.actor import command_line
     from app.engagements import repository
     from app.engine import removal
     from app.kit.db import read_session, write_session
     from app.kit.errors import NotFound, Refused
-    from app.kit.i18n import N_
 
     with read_session() as s:
         found = repository.by_code(s, engagement)
@@ -50,7 +51,7 @@ def remove(
     if not yes:
         if not sys.stdin.isatty():
             raise Refused("not_confirmed", N_("There is no terminal to ask at; give --yes to remove everything from {hosts}."), hosts=hosts)
-        typer.confirm(in_terminal(N_("End what runs for {code} on {hosts}, and remove its files there?"), code=found.code, hosts=hosts), abort=True)
+        ask(N_("End what runs for {code} on {hosts}, and remove its files there?"), code=found.code, hosts=hosts)
     with write_session() as s:
         order = removal.begin(s, engagement_id=found.id, actor=command_line())
     say(N_("Removing from {hosts} (order {id})"), hosts=hosts, id=order.id)

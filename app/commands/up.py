@@ -15,10 +15,10 @@ from app.kit.terminal import on_end
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("up", help="Start broker, worker, scheduler and web server on this machine; Ctrl-C stops all of it.")(up)
+    app.command("up", help=N_("Start broker, worker, scheduler and web server on this machine; Ctrl-C stops all of it."))(up)
 
 
-def up(web: Annotated[bool, typer.Option(help="Serve the web pages and the REST interface.")] = True) -> None:
+def up(web: Annotated[bool, typer.Option(help=N_("Serve the web pages and the REST interface."))] = True) -> None:
     """Run the supervisor until a signal comes."""
     from app.accounts import repository
     from app.kit.db import read_session

@@ -10,6 +10,7 @@ import typer
 
 from app.commands.language import Language
 from app.commands.plan import differences_in, read_yaml_of, refuse
+from app.kit.i18n import N_
 from app.kit.terminal import say
 from gates.bundle import Bundle, Unreadable, read_bundle
 from gates.canonical import canonical_bytes
@@ -33,17 +34,18 @@ WHOLE = Text("{before} under the sealed plan, {after} under the other", "封存�
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("whatif", help="Look at an evidence bundle under another plan, check by check. It is no verdict. Exit 0 when it ran, 4 unreadable.")(
-        whatif
-    )
+    app.command(
+        "whatif", help=N_("Look at an evidence bundle under another plan, check by check. It is no verdict. Exit 0 when it ran, 4 unreadable.")
+    )(whatif)
 
 
 def whatif(
-    bundle: Annotated[Path, typer.Argument(help="Evidence bundle: a directory or a zip.")],
+    bundle: Annotated[Path, typer.Argument(help=N_("Evidence bundle: a directory or a zip."))],
     plan: Annotated[
-        Path, typer.Option("--plan", exists=True, dir_okay=False, readable=True, help="YAML: differences from the bundle's plan, or a whole plan.")
+        Path,
+        typer.Option("--plan", exists=True, dir_okay=False, readable=True, help=N_("YAML: differences from the bundle's plan, or a whole plan.")),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the differences as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=N_("Print the differences as JSON."))] = False,
     *,
     language: Language,
 ) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import typer
 
+from app.kit.i18n import N_
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("worker", help="Run the worker of this node (QUADGATE_NODE) in the foreground.")(worker)
+    app.command("worker", help=N_("Run the worker of this node (QUADGATE_NODE) in the foreground."))(worker)
 
 
 def worker() -> None:

@@ -20,6 +20,31 @@ from gates.plan import load_yaml
 from tests.bundles import g2_evidence
 
 QUADGATE = [sys.executable, "-c", "from app.cli import main; main()"]
+WRONG = [
+    ["jugde", "bundle.zip"],
+    ["judge"],
+    ["judge", "one.zip", "two.zip"],
+    ["read", "no-such-tool", "/dev/null"],
+    ["read"],
+    ["plan", "check", "/no/such/plan.yaml"],
+    ["plan", "chekc"],
+    ["demo", "--engine", "steam"],
+    ["demo", "--until", "G5"],
+    ["demo", "--soak", "soon"],
+    ["demo", "--fault", "no-such-fault"],
+    ["demo", "--fault", "slow-tier=very"],
+    ["demo", "--engagement", "/no/such/engagement.yaml"],
+    ["user", "add", "li.wei"],
+    ["user", "add", "li.wei", "--name", "李伟", "--party", "nobody", "--role", "engineer"],
+    ["audit", "verify", "--anchor", "yesterday"],
+    ["serve", "--port", "eighty"],
+]
+
+
+@pytest.fixture(autouse=True)
+def english(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take no notice of the language of whoever runs the tests."""
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
 
 
 def commands() -> list[list[str]]:
@@ -63,29 +88,7 @@ def test_an_unknown_option_is_a_usage_error_in_every_command(
     assert "--no-such-option" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["jugde", "bundle.zip"],
-        ["judge"],
-        ["judge", "one.zip", "two.zip"],
-        ["read", "no-such-tool", "/dev/null"],
-        ["read"],
-        ["plan", "check", "/no/such/plan.yaml"],
-        ["plan", "chekc"],
-        ["demo", "--engine", "steam"],
-        ["demo", "--until", "G5"],
-        ["demo", "--soak", "soon"],
-        ["demo", "--fault", "no-such-fault"],
-        ["demo", "--fault", "slow-tier=very"],
-        ["demo", "--engagement", "/no/such/engagement.yaml"],
-        ["user", "add", "li.wei"],
-        ["user", "add", "li.wei", "--name", "李伟", "--party", "nobody", "--role", "engineer"],
-        ["audit", "verify", "--anchor", "yesterday"],
-        ["serve", "--port", "eighty"],
-    ],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
 def test_wrong_words_are_a_usage_error_with_a_sentence(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, *words) == cli.USAGE
     assert capsys.readouterr().err.strip()
@@ -168,9 +171,6 @@ def test_a_demo_of_a_file_that_is_no_engagement_is_refused_before_anything_start
     assert not (tmp_path / "out").exists()
 
 
-def test_a_demo_in_a_place_that_cannot_hold_it_is_refused_with_the_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
 def test_a_demo_of_real_targets_is_refused_before_it_signs_anything_for_both_parties(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,6 +180,9 @@ def test_a_demo_of_real_targets_is_refused_before_it_signs_anything_for_both_par
     assert not (tmp_path / "out").exists()
 
 
+def test_a_demo_in_a_place_that_cannot_hold_it_is_refused_with_the_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("QUADGATE_STATE_DIR", str(tmp_path / "state"))
     settings.cache_clear()
