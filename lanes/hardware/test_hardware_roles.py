@@ -170,6 +170,8 @@ def test_a_unit_on_loan_is_wiped_by_serial_number_and_its_record_and_return_slip
         with tarfile.open(lab.staging / "array01" / "wipe.tar") as tar:
             record = json.load(tar.extractfile("wipe-record.json"))  # type: ignore[arg-type]
             slip = json.load(tar.extractfile("return-slip.json"))  # type: ignore[arg-type]
+            journal = tar.extractfile("records.jsonl").read().decode().splitlines()  # type: ignore[union-attr]
         assert {row["serial"]: row["outcome"] for row in record["facts"]["records"]} == {piece["serial"]: "wiped" for piece in PACKED}
+        assert [json.loads(line)["outcome"] for line in journal] == ["begun", "wiped"] * 2
         assert slip["drives_not_wiped"] == []
         assert [piece["wipe"] for piece in slip["pieces"]] == ["wiped", "wiped"]

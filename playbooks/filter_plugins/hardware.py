@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -71,6 +72,24 @@ def checks_sentence(answer: Mapping[str, Any], what: str, host: str) -> str:
     return f"The {what} of {host} is not as agreed: {'; '.join(rows)}. Put it right, or correct targets.{what}, then deploy again."
 
 
+def wipe_answer(done: Mapping[str, Any], journal: str, order: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the kit's answer to a wipe; where the kit ended without one, what its journal says of each drive, with a row of `wrong` for its end."""
+    if done.get("rc") == 0:
+        answer: dict[str, Any] = json.loads(done["stdout"])
+        return answer
+    rows = [json.loads(line) for line in journal.splitlines() if line.endswith("}")]
+    last = {row["serial"]: row for row in rows}
+    row = {
+        "check": "wipe.ended",
+        "state": "wrong",
+        "value": f"exit code {done.get('rc')}: {str(done.get('stderr', ''))[-300:]}",
+        "wanted": "an answer for every drive",
+        "evidence": "records.jsonl",
+    }
+    facts = {"records": list(last.values()), "approvals": order["approvals"]}
+    return {"part": "wipe", "verb": "apply", "changed": sorted(last), "checks": [row], "wrong": [row], "facts": facts}
+
+
 def return_slip(answer: Mapping[str, Any], site: Mapping[str, Any], host: str) -> dict[str, Any]:
     """Return what goes back, piece by piece, for both parties to sign: every piece of the packing list on this host, its wipe where it is a drive."""
     wiped = {record["serial"]: record for record in answer["facts"]["records"]}
@@ -97,6 +116,7 @@ class FilterModule:
             "hardware_order": hardware_order,
             "media_of": media_of,
             "kv_folders": kv_folders,
+            "wipe_answer": wipe_answer,
             "return_slip": return_slip,
             "hardware_survey": hardware_survey,
             "checks_sentence": checks_sentence,

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,12 @@ rack_for = load(ROLES / "lab_rack/filter_plugins/lab_rack.py").rack_for
 filters = load(ROOT / "playbooks/filter_plugins/hardware.py")
 
 
+sys.path.insert(0, str(ROLES / "hardware/files/kit"))
+from hardware import wipe  # noqa: E402 - the kit's own package, from where it lies
+
+__all__ = ["ARRAY", "FABRIC", "NQN", "ROLES", "Kit", "filters", "load", "rack_for", "wipe"]
+
+
 class Kit:
     """One host with the rack's tools, and the kit's answers."""
 
@@ -71,6 +78,13 @@ class Kit:
     def tool(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Run one of the rack's tools by hand, as somebody at the site would."""
         return subprocess.run([str(self.rack / "bin" / argv[0]), *argv[1:]], capture_output=True, text=True, check=False)
+
+    def describe(self, change: Callable[[dict[str, Any]], Any]) -> None:
+        """Change the description of the host: other tools, other drives."""
+        path = self.rack / "rack.json"
+        rack = json.loads(path.read_text())
+        change(rack)
+        path.write_text(json.dumps(rack))
 
     def changes(self) -> dict[str, Any]:
         """Return what the rack's tools hold, without what is empty."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.hardware.kit import ARRAY, FABRIC, Kit
+from tests.unit.hardware.kit import ARRAY, FABRIC, Kit, filters, wipe
 
 
 @pytest.fixture
@@ -164,6 +164,63 @@ def test_each_wiped_drive_has_a_record_by_its_serial_number(tmp_path: Path, meth
     assert all(row["model"] == "QF-N7680" and row["firmware"] and row["argv"][1] == method for row in answer["facts"]["records"])
     assert answer["wrong"] == []
     assert "signatures" not in array.changes()
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.16", "2.11", "2.13"])
+def test_a_sanitize_is_told_done_in_every_form_that_nvme_cli_prints(tmp_path: Path, version: str) -> None:
+    array = Kit(tmp_path / "array", "storage")
+    array.describe(lambda rack: rack["tools"].update(nvme=version))
+    answer = array.run("wipe", "apply", WIPE)
+    assert [(row["outcome"], row["sanitize_log"]["state"]) for row in answer["facts"]["records"]] == [("wiped", 1), ("wiped", 1)]
+    assert isinstance(answer["facts"]["records"][0]["sanitize_log"]["sstat"], int if version == "1.2" else dict)
+
+
+@pytest.mark.parametrize(
+    ("sstat", "state"),
+    [
+        (257, 1),
+        ("0x101", 1),
+        ("(4) Most Recent Sanitize Command (No-Deallocate After Sanitize) Completed Successfully.", 4),
+        ({"status": "(2) Sanitize in Progress."}, 2),
+        ({"status": "done"}, None),
+        ({}, None),
+        (None, None),
+        (True, None),
+        ("", None),
+    ],
+)
+def test_a_sanitize_status_is_read_or_it_is_unknown(sstat: object, state: int | None) -> None:
+    assert wipe.sanitize_state(sstat) == state
+
+
+def test_a_drive_that_goes_wrong_leaves_every_record_and_the_next_drive_is_wiped_all_the_same(tmp_path: Path) -> None:
+    array = Kit(tmp_path / "array", "storage")
+    array.describe(lambda rack: rack["drives"][0].update(sanitize_fails=True))
+    journal = tmp_path / "records.jsonl"
+    answer = array.run("wipe", "apply", {**WIPE, "journal": str(journal)})
+    assert [row["outcome"] for row in answer["facts"]["records"]] == ["failed", "wiped"]
+    assert "its sanitize failed" in answer["facts"]["records"][0]["why"]
+    assert [row["check"] for row in answer["wrong"]] == ["wiped.QF26K0A00101"]
+    rows = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert [(row["serial"][-1], row["outcome"]) for row in rows] == [("1", "begun"), ("1", "failed"), ("2", "begun"), ("2", "wiped")]
+
+
+def test_what_nobody_foresaw_on_one_drive_is_its_record_and_ends_nothing(tmp_path: Path) -> None:
+    array = Kit(tmp_path / "array", "storage")
+    tool = array.rack / "bin" / "nvme"
+    tool.write_text(tool.read_text().replace("exec ", 'case "$*" in "sanitize-log /dev/nvme0 "*) echo "[]"; exit 0;; esac\nexec ', 1))
+    answer = array.run("wipe", "apply", WIPE)
+    assert [row["outcome"] for row in answer["facts"]["records"]] == ["failed", "wiped"]
+    assert "counts as not wiped" in answer["facts"]["records"][0]["why"]
+
+
+def test_a_kit_that_was_killed_still_tells_what_it_did_to_each_drive() -> None:
+    rows = [{"serial": "S1", "outcome": "begun"}, {"serial": "S1", "outcome": "wiped"}, {"serial": "S2", "outcome": "begun"}]
+    answer = filters.wipe_answer({"rc": -9, "stderr": ""}, "\n".join(json.dumps(row) for row in rows) + '\n{"serial": "S3"', WIPE)
+    pieces = [{"kind": "drive", "serial": f"S{n}", "host": "array01"} for n in (1, 2)]
+    assert [(row["serial"], row["outcome"]) for row in answer["facts"]["records"]] == [("S1", "wiped"), ("S2", "begun")]
+    assert filters.return_slip(answer, {"packing_list": pieces}, "array01")["drives_not_wiped"] == ["S2"]
+    assert [row["check"] for row in answer["wrong"]] == ["wipe.ended"]
 
 
 @pytest.mark.parametrize("approvals", [{}, {"vendor": "a-1"}, {"vendor": "a-1", "customer": "a-1"}])

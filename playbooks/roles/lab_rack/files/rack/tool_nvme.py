@@ -27,7 +27,7 @@ def main(argv: List[str], rack: Dict[str, Any]) -> int:
     drive = state.drive_of(rack, state.device_path(argv[2:]))
     answers = {"id-ctrl": _identity, "smart-log": _health, "error-log": _errors, "self-test-log": _self_tests}
     if command in nvme_wipe.COMMANDS and drive:
-        return nvme_wipe.COMMANDS[command](argv[2:], drive)
+        return nvme_wipe.COMMANDS[command](argv[2:], drive, rack)
     if command not in answers:
         sys.stderr.write("ERROR: Invalid sub-command '%s' for global plugin\n" % command)
         return 1

@@ -3,7 +3,9 @@
 Only drives named by serial, that carry no mount and no RAID, and only with the approval ids of both parties. Cannot be undone.
 """
 
+import json
 import os
+import re
 import time
 from typing import Any, Dict, List, Optional
 
@@ -34,12 +36,29 @@ def apply(host: Host) -> Dict[str, Any]:
 
 
 def _recorded(host: Host, serial: str, drive: Dict[str, Any]) -> Dict[str, Any]:
-    """Wipe one drive. What goes wrong becomes its record: those before it are wiped already, and their records must not be lost."""
+    """Wipe one drive. What goes wrong becomes its record, whatever it is: those before it are wiped already, and their records must not be lost."""
+    begun = {"serial": serial, "device": drive["device"], "method": host.order["method"], "began_unix_s": round(time.time(), 3)}
+    _journal(host, {**begun, "outcome": "begun"})
     try:
-        return _wipe(host, serial, drive)
-    except Refused as error:
-        host.check("wiped.%s" % serial, False, str(error), "blank", "nvme %s" % host.order["method"])
-        return {"serial": serial, "device": drive["device"], "method": host.order["method"], "outcome": "failed", "why": str(error)}
+        record = _wipe(host, serial, drive)
+    except Exception as error:  # the next drive is wiped all the same, and this one's record says why it is not
+        unforeseen = "%s: %s. This was not foreseen; the drive counts as not wiped." % (type(error).__name__, error)
+        why = str(error) if isinstance(error, Refused) else unforeseen
+        host.check("wiped.%s" % serial, False, why, "blank", "nvme %s" % host.order["method"])
+        record = {**begun, "outcome": "failed", "why": why, "ended_unix_s": round(time.time(), 3)}
+    _journal(host, record)
+    return record
+
+
+def _journal(host: Host, record: Dict[str, Any]) -> None:
+    """Append a record to the order's journal as soon as it is made (a line each, synced): a kit that is killed leaves what it did."""
+    path = host.order.get("journal")
+    if not path or host.dry:
+        return
+    with open(path, "a", encoding="utf-8") as stream:
+        stream.write(json.dumps(record, sort_keys=True) + "\n")
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def _wipe(host: Host, serial: str, drive: Dict[str, Any]) -> Dict[str, Any]:
@@ -58,7 +77,7 @@ def _wipe(host: Host, serial: str, drive: Dict[str, Any]) -> Dict[str, Any]:
     if method == "sanitize" and not host.dry:
         log = _wait(host, controller)
     code, out, _ = host.ask(["blkid", "-p", "-o", "export", device]) if not host.dry else (2, "", "")
-    done = code == 2 and (log is None or (log["sstat"] & 7) in (DONE, NO_DEALLOCATE))
+    done = code == 2 and (log is None or log["state"] in (DONE, NO_DEALLOCATE))
     host.check("wiped.%s" % serial, done, out.strip() or "blank", "blank", "blkid -p %s" % device)
     return {
         "serial": serial,
@@ -81,17 +100,39 @@ def _wait(host: Host, controller: str) -> Dict[str, Any]:
     while True:
         told = host.json(["nvme", "sanitize-log", controller, "-o", "json"])
         log: Dict[str, Any] = next(iter(told.values())) if len(told) == 1 and isinstance(next(iter(told.values())), dict) else told
-        state = int(log["sstat"]) & 7
+        state = sanitize_state(log.get("sstat"))
+        if state is None:
+            raise Refused(
+                "%s: `nvme sanitize-log` printed no status that can be read (%s). It is not known to be blank and must not leave the site."
+                % (controller, json.dumps(told)[:200])
+            )
         if state != WORKING:
             if state not in (DONE, NO_DEALLOCATE):
                 raise Refused(
                     "%s says that its sanitize failed (sstat %s). The drive must not leave the site; see `nvme sanitize-log`."
-                    % (controller, log["sstat"])
+                    % (controller, json.dumps(log["sstat"]))
                 )
-            return {key: log[key] for key in ("sprog", "sstat") if key in log}
+            return {"state": state, **{key: log[key] for key in ("sprog", "sstat") if key in log}}
         if time.monotonic() > end:
             raise Refused("%s still sanitizes after %d s (progress %s of 65536)." % (controller, LIMIT_S, log.get("sprog")))
         time.sleep(POLL_S)
+
+
+def sanitize_state(sstat: Any) -> Optional[int]:
+    """Return the low three bits of the sanitize status, or None where it cannot be read.
+
+    nvme-cli prints {"global_erased": 1, "no_cmplted_passes": 0, "status": "(1) Most Recent Sanitize Command..."} from 1.5 to 3.0, with one more key
+    since 2.12; older ones, and tools of makers, print the bare field, as a number or in hexadecimal.
+    """
+    if isinstance(sstat, dict):
+        sstat = sstat.get("status")
+    if isinstance(sstat, bool):
+        return None
+    if isinstance(sstat, int):
+        return sstat & 7
+    named = re.match(r"\((\d+)\)", str(sstat or "").strip())
+    bare = re.match(r"(0[xX][0-9a-fA-F]+|\d+)$", str(sstat or "").strip())
+    return int(named.group(1)) & 7 if named else int(bare.group(1), 0) & 7 if bare else None
 
 
 def _drives(host: Host) -> Dict[str, Dict[str, Any]]:
