@@ -44,6 +44,7 @@ class Bundle:
         self._verified: dict[str, object | None] = {}
         self.stored_verdict = dict(verdict) if verdict is not None else None
         self._read, self._stream = read, stream
+        self.sealed_plan_hash = str(manifest["plan_hash"])  # the evidence was gathered under it, whatever plan it is looked at under
         self.files: dict[str, dict[str, Any]] = {entry["path"]: dict(entry) for entry in manifest["files"]}
 
     @property
@@ -83,6 +84,7 @@ class Bundle:
         manifest = {**self.manifest, "plan": plan.data, "plan_hash": plan.hash}
         other = Bundle(manifest, self._read, stream=self._stream, state=self._state)
         other._verified = self._verified
+        other.sealed_plan_hash = self.sealed_plan_hash
         return other
 
     def has(self, path: str) -> bool:

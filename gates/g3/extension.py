@@ -70,13 +70,13 @@ def claimed(plan: Plan, bundle: Bundle) -> Claimed:
             "{p} says that the attempt was extended by {s} run pairs; the plan allows {a}.", "{p} 称本次尝试补充了 {s} 个轮次对；计划允许 {a} 个。"
         ).fill(p=INPUTS, s=said, a=allowed)
         problems.append(Problem("extension", text, INPUTS))
-    wrong = _wrong_verdict(plan, bundle, told)
+    wrong = _wrong_verdict(bundle, told)
     if wrong is not None:
         problems.append(Problem("extension", wrong, FIRST_VERDICT))
     return Claimed(True, allowed, tuple(problems))
 
 
-def _wrong_verdict(plan: Plan, bundle: Bundle, told: Mapping[str, Any]) -> Text | None:
+def _wrong_verdict(bundle: Bundle, told: Mapping[str, Any]) -> Text | None:
     """Return what is wrong with the verdict that was extended, or None: it must be there whole, this attempt's, inconclusive, and open to it."""
     if not bundle.has(FIRST_VERDICT):
         return Text("{p} is missing: the verdict that was extended.", "缺少 {p}：被补充的判定。").fill(p=FIRST_VERDICT)
@@ -87,8 +87,8 @@ def _wrong_verdict(plan: Plan, bundle: Bundle, told: Mapping[str, Any]) -> Text 
     if not isinstance(first, dict) or sha256_of(first) != told.get("from_verdict"):
         return Text("{p} is not the verdict that {i} names.", "{p} 不是 {i} 所指的判定。").fill(p=FIRST_VERDICT, i=INPUTS)
     attempt, way_on = first.get("attempt"), first.get("extension")
-    mine = isinstance(attempt, Mapping) and attempt.get("id") == bundle.manifest["attempt"].get("id") and first.get("plan_hash") == plan.hash
-    if not mine or first.get("gate") != bundle.gate:
+    mine = isinstance(attempt, Mapping) and attempt.get("id") == bundle.manifest["attempt"].get("id")
+    if not mine or first.get("plan_hash") != bundle.sealed_plan_hash or first.get("gate") != bundle.gate:
         return Text("{p} is the verdict of another attempt or plan.", "{p} 属于其他尝试或计划。").fill(p=FIRST_VERDICT)
     if first.get("verdict") != Verdict.INCONCLUSIVE or not isinstance(way_on, Mapping) or way_on.get("may") is not True:
         return Text("{p} is no verdict that may be extended.", "{p} 不是可以补充的判定。").fill(p=FIRST_VERDICT)

@@ -9,7 +9,8 @@ from gates.canonical import canonical_bytes, sha256_of
 from gates.g3.extension import FIRST_VERDICT, extension
 from gates.judge import judge
 from gates.model import StepKind
-from gates.plan import InvalidPlan
+from gates.plan import InvalidPlan, changed_plan
+from gates.whatif import what_if
 from tests.bundles import Truth, merged, small_plan
 from tests.bundles.gates import extended_evidence, g3_evidence
 
@@ -75,6 +76,18 @@ def test_the_second_judgement_pools_old_and_new_pairs(undecided, drops, verdict)
     assert document["extension"]["done"]["from_verdict"] == sha256_of(undecided)
     assert {c["status"] for c in document["claims"]} == {"holds", "not_applicable"}
     assert "looked at 2 times" in document["risk"]["en"]
+
+
+def test_an_extended_attempt_can_be_looked_at_under_another_plan(undecided):
+    made = extended_evidence(truth(*UNDECIDED, 0.33, 0.335, 0.33, 0.335), plan_of(), undecided).bundle()
+    told = what_if(made, changed_plan(made.plan, {"g3": {"ttft_p50_drop_min": {"limit": "0.5"}}}))
+    assert (told["sealed"]["verdict"], told["other"]["verdict"]) == ("pass", "fail")
+    assert [c["check"] for c in told["checks"]] == ["g3.ttft_p50_drop.c2"]
+
+
+def test_a_verdict_of_another_plan_is_not_what_was_extended(undecided):
+    made = extended_evidence(truth(*UNDECIDED, 0.33, 0.335, 0.33, 0.335), plan_of(), undecided | {"plan_hash": "sha256:" + "0" * 64}).bundle()
+    assert "another attempt or plan" in str([c["reason"]["en"] for c in judge(made)["checks"]])
 
 
 def test_inconclusive_after_the_extension_says_that_it_was_extended_already(undecided):
