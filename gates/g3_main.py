@@ -21,22 +21,28 @@ from gates.rules.decision import risk
 from gates.rules.run_claims import run_claims
 from gates.rules.standing import Standing, leave_out, not_tested, validity_check
 from gates.rules.work import output_identity
-from gates.steps import judge_step, report_step, run_step
+from gates.steps import judge_step, numbered, report_step, run_step, without_repeats
 from gates.text import Text
 
-PROMPTS = "g3"  # the set that all arms but the placebo share
+PROMPTS = "g3"  # the set that all arms but the placebo share, in the whole order or in one block
 PLACEBO_PROMPTS = "g3-placebo"  # never stored by anybody
 
 
 def steps(plan: Plan) -> tuple[StepSpec, ...]:
-    """Return the steps: the runs in the plan's order (the first of each arm stores), the arms that run once, judge, report."""
-    out, seen = [], set()
-    for n, arm in enumerate(plan.arms.order, 1):
-        out.append(run_step(plan, key=f"run-{n}", arm=arm, run_index=n, prompts=PROMPTS, store=arm not in seen))
-        seen.add(arm)
-    for n, arm in enumerate(plan.arms.once, len(plan.arms.order) + 1):
-        prompts = PLACEBO_PROMPTS if arm == "placebo" else PROMPTS
-        out.append(run_step(plan, key=arm, arm=arm, run_index=n, prompts=prompts, store=arm == "baseline_tuned"))
+    """Return the steps: the runs in the plan's order (the first of each arm and prompt set stores), the runs beside it, judge, report.
+
+    Every placebo run asks prompts that nobody ever asked; recompute runs ask those of one block after the other, where blocks have their own.
+    """
+    arms, out, seen = plan.arms, [], set()
+    for n, arm in enumerate(arms.order, 1):
+        prompts = numbered(PROMPTS, arms.block(n))
+        out.append(run_step(plan, key=f"run-{n}", arm=arm, run_index=n, prompts=prompts, store=(arm, prompts) not in seen))
+        seen.add((arm, prompts))
+    for index, (arm, n) in enumerate(arms.beside, len(arms.order) + 1):
+        prompts = numbered(PLACEBO_PROMPTS, n) if arm == "placebo" else numbered(PROMPTS, (n - 1) % arms.blocks + 1)
+        step = run_step(plan, key=numbered(arm, n), arm=arm, run_index=index, prompts=prompts, store=arm == "baseline_tuned")
+        out.append(step if (arm, prompts) not in seen else without_repeats(step))
+        seen.add((arm, prompts))
     return (*out, judge_step(), report_step())
 
 

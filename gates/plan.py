@@ -232,10 +232,37 @@ def _check_arms(plan: Plan, problems: Problems) -> None:
                     f"lacks {arm}, which the claim {claim} needs; name {claim} under not_tested or add {arm}.",
                     f"缺少 {arm}，断言 {claim} 需要它；请补上 {arm}，或将 {claim} 列入 not_tested。",
                 )
+    _check_repeats(plan, problems)
     software = [k for k in plan.arms.allowed_difference if k.rsplit(".", 1)[-1] not in MEDIUM_KEYS]
     if software and "baseline_tuned" not in plan.arms.once:
         problems.add(
             "arms.allowed_difference",
             f"{', '.join(software)}: a software key, so arms.once must hold baseline_tuned, which splits the gain into software and array.",
             f"{', '.join(software)} 属于软件配置，因此 arms.once 必须包含 baseline_tuned，以区分软件与阵列的提升。",
+        )
+
+
+def _check_repeats(plan: Plan, problems: Problems) -> None:
+    """Check how often recompute and placebo run, and that blocks which ask prompts of their own are whole and have a recompute run each."""
+    arms = plan.arms
+    if arms.prompts == "per_block":
+        blocks = [arms.order[i : i + 4] for i in range(0, len(arms.order), 4)]
+        if any(len(b) < 4 or b[0] != b[3] or b[1] != b[2] or b[0] == b[1] for b in blocks):
+            problems.add(
+                "arms.order",
+                "must be whole ABBA blocks of four runs where arms.prompts is per_block.",
+                "arms.prompts 为 per_block 时，必须由完整的 ABBA 组（每组四轮）组成。",
+            )
+    if arms.prompts == "per_block" and "recompute" in arms.once:
+        if arms.controls < arms.blocks:
+            problems.add(
+                "arms.controls",
+                f"is {arms.controls}; with arms.prompts per_block each of the {arms.blocks} blocks needs a recompute run over its own prompts.",
+                f"为 {arms.controls}；arms.prompts 为 per_block 时，{arms.blocks} 个组各需一轮针对本组提示的重算。",
+            )
+    elif arms.controls > 1 and "placebo" not in arms.once:
+        problems.add(
+            "arms.controls",
+            "repeats recompute and placebo, but arms.once lacks the placebo: there is no pair to average.",
+            "用于重复重算与安慰剂，但 arms.once 中没有安慰剂，无可平均的轮次对。",
         )

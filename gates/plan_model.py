@@ -174,12 +174,17 @@ class BaselineArm:
     kind: str = of(Choice(("nfs", "local_disk", "array_default", "recompute")))  # recompute: no external tier at all
 
 
+CONTROLS = ("recompute", "placebo")  # arms that are no pair of the order and may run several times: what the noise of one run would blur
+
+
 @dataclass(frozen=True)
 class Arms:
-    """The order of whole runs, and in what the arms may differ."""
+    """The order of whole runs, what runs beside them and how often, and in what the arms may differ."""
 
     order: tuple[str, ...] = of(Items(Choice(("baseline", "candidate")), least=2, most=40, unique=False))
-    once: tuple[str, ...] = of(Items(Choice(("recompute", "placebo", "baseline_tuned"))))
+    once: tuple[str, ...] = of(Items(Choice((*CONTROLS, "baseline_tuned"))))
+    controls: int = later(Whole(1, 20), 1)
+    prompts: str = later(Choice(("shared", "per_block")), "shared")
     baseline: BaselineArm = section(BaselineArm)
     allowed_difference: tuple[str, ...] = of(Items(Words(r"[A-Za-z0-9_.-]{1,80}", "a key name", "键名")))
     array_cache: str = of(Choice(("cold", "as_delivered")))
@@ -187,6 +192,27 @@ class Arms:
     def recovers(self, arm: str) -> bool:
         """Tell whether the requests of an arm load KV that was stored before; those of any other arm must load none."""
         return arm in ("candidate", "baseline_tuned") or (arm == "baseline" and self.baseline.kind != "recompute")
+
+    @property
+    def beside(self) -> tuple[tuple[str, int], ...]:
+        """Return the runs beside the order as (arm, which one of it, from 1): all once, then recompute and placebo as often as the plan says.
+
+        Every second round is turned around (recompute, placebo, placebo, recompute), so that a steady drift cancels in their mean.
+        """
+        out = [(arm, 1) for arm in self.once]
+        for n in range(2, self.controls + 1):
+            again = [arm for arm in self.once if arm in CONTROLS]
+            out += [(arm, n) for arm in (again[::-1] if n % 2 == 0 else again)]
+        return tuple(out)
+
+    @property
+    def blocks(self) -> int:
+        """Return how many prompt sets the runs of the order ask: one, or one for each ABBA block of four runs."""
+        return -(-len(self.order) // 4) if self.prompts == "per_block" else 1
+
+    def block(self, n: int) -> int:
+        """Return which of the prompt sets (from 1) the n-th run (from 1) of an order asks."""
+        return (n - 1) // 4 + 1 if self.prompts == "per_block" else 1
 
 
 @dataclass(frozen=True)

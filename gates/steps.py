@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,11 @@ def arm_name(arm: str) -> Text:
     return _ARMS.get(arm, Text(arm, arm))
 
 
+def numbered(name: str, n: int) -> str:
+    """Return the name of the n-th thing of a kind (from 1): the first keeps the plain name, e.g. `placebo`, `placebo-2`."""
+    return name if n == 1 else f"{name}-{n}"
+
+
 def run_step(plan: Plan, *, key: str, arm: str, run_index: int, prompts: str, store: bool) -> StepSpec:
     """Return the step of one run: one pass of one arm over all tiers, done by a detached job on the target.
 
@@ -76,6 +82,11 @@ def run_step(plan: Plan, *, key: str, arm: str, run_index: int, prompts: str, st
         measured=True,
         timeout_s=_timeout(plan, work.run_timeout.base),
     )
+
+
+def without_repeats(step: StepSpec) -> StepSpec:
+    """Return the step of a run that answers no prompt twice: one run over a prompt set tells the noise floor of its outputs."""
+    return replace(step, params={**step.params, "repeat": 0})
 
 
 def soak_step(plan: Plan) -> StepSpec:

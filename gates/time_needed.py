@@ -39,8 +39,10 @@ def needed(plan: Plan, gate: str, g2_baseline: Mapping[str, Any] | None) -> Need
     run = _run_seconds(plan, g2_baseline) if gate in ("G2", "G3") else None
     if run is None:
         return None
-    arms = [*plan.arms.order, *plan.arms.once] if gate == "G3" else ["baseline"] * plan.g2.runs
+    arms = [*plan.arms.order, *(arm for arm, _ in plan.arms.beside)] if gate == "G3" else ["baseline"] * plan.g2.runs
     stores = len({arm for arm in arms if plan.arms.recovers(arm)})
+    if gate == "G3":  # the arms of the order store once a prompt set
+        stores += (plan.arms.blocks - 1) * len({arm for arm in plan.arms.order if plan.arms.recovers(arm)})
     basis = Text(
         "{n} runs and {s} store phases of at least {h} h each, by the rates of the G2 baseline",
         "按 G2 基线实测速率，{n} 轮测量与 {s} 次写入每次至少 {h} h",

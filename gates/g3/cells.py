@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared
 from gates.g3.declared import OPTIONAL
+from gates.g3.limits import geometric
 from gates.g3.published import with_published
 from gates.model import CheckResult, Verdict
 from gates.readers.strict import Reader, count
 from gates.rules.claim import Findings, Run
-from gates.rules.decision import Effect
 from gates.rules.estimates import NS, to_decimal
 from gates.rules.standing import Standing, refused
 from gates.text import Text
@@ -70,7 +70,7 @@ def _check(
     if len({size for found in times.values() for _, size in found}) != 1:
         return replace(blank, reason=Text("The runs did not move the same number of bytes.", "各轮次的字节数不相等。"))
     size = times["baseline"][0][1]
-    slow, fast = (_geometric([t for t, _ in times[arm]]) for arm in ("baseline", "candidate"))
+    slow, fast = (Fraction(geometric([t for t, _ in times[arm]])) for arm in ("baseline", "candidate"))
     ratio = to_decimal(slow / fast, 3)
     if claim == "tier_read_bandwidth":
         value = to_decimal(size * NS / fast, 0)
@@ -92,7 +92,3 @@ def _cell(rows: list[dict[str, Any]] | None, cell: str) -> tuple[Fraction, int] 
         return None
     begun, ended, size = count(found[0].get("started_ns")), count(found[0].get("ended_ns")), count(found[0].get("bytes"))
     return None if begun is None or ended is None or not size or ended <= begun else (Fraction(ended - begun), size)
-
-
-def _geometric(values: list[Fraction]) -> Fraction:
-    return Fraction(Effect(tuple((Fraction(1), v) for v in values), drop=False).value() + 1)

@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from gates.g3.limits import geometric
 from gates.model import Interval
 from gates.plan import Plan
 from gates.rules.across import tier_pairs
@@ -83,11 +84,12 @@ def _within_runs(data: Findings, tier: int) -> Iterator[Diagnostic]:
 
 def _store_overhead(data: Findings, tier: int) -> Iterator[Diagnostic]:
     """Say what storing costs: the placebo stores prefixes that nobody asks for again, recompute stores nothing (DESIGN 4.7)."""
-    base, new = ((runs[0].stats.get(tier) if runs else None) for runs in (data.of("recompute"), data.of("placebo")))
-    if base is None or new is None or data.plan.leaves_out("placebo") is not None:
+    found = [(a.stats.get(tier), b.stats.get(tier)) for a, b in data.control_pairs()]
+    known = [(a.output_per_s, b.output_per_s) for a, b in found if a is not None and b is not None]
+    if not known or len(known) < len(found) or data.plan.leaves_out("placebo") is not None:
         return
-    gain = Effect(((base.output_per_s, new.output_per_s),), drop=False).value(Decimal(0))
-    rates = {"a": _rate(base), "b": _rate(new)}
+    gain = Effect(tuple(known), drop=False).value(Decimal(0))
+    rates = {name: f"{float(geometric(side)):.1f}" for name, side in zip("ab", zip(*known, strict=True), strict=True)}
     text = _LOSS.fill(t=tier, v=percent(-gain), **rates) if gain < 0 else _NO_LOSS.fill(t=tier, v="+" + percent(gain))
     yield Diagnostic("store_overhead", tier, _STORE, text, {"gain": _plain(gain)})
 
@@ -128,10 +130,6 @@ def _output(stats: TierStats) -> Fraction:
 
 def _ends(found: Interval) -> dict[str, str]:
     return {"l": percent(found.low or Decimal(0)), "h": percent(found.high or Decimal(0))}
-
-
-def _rate(stats: TierStats) -> str:
-    return f"{float(stats.output_per_s):.1f}"
 
 
 def _plain(value: Decimal | None) -> str | None:

@@ -1,8 +1,8 @@
 """An inconclusive G3 is extended once, by the run pairs that the plan sealed for this, and judged over all runs (DESIGN 4.6, 4.11).
 
-The runs of an extension follow the rules of the first ones: whole ABBA blocks, the same prompts within them, stored by the first run of each
-arm, and no prompt that was stored or asked before. A recompute run over the new prompts goes with them, without which nobody could tell
-whether the outputs of the new runs are right.
+The runs of an extension follow the rules of the first ones: whole ABBA blocks, the same prompts within them (or within each, as the plan says),
+stored by the first run of each arm, and no prompt that was stored or asked before. A recompute run over each new set of prompts goes with them,
+without which nobody could tell whether the outputs of the new runs are right.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gates.bundle import INPUTS, Bundle
 from gates.canonical import sha256_of
 from gates.model import MORE_PAIRS, CheckResult, Problem, Severity, StepSpec, Verdict
 from gates.plan import Plan
-from gates.steps import arm_name, judge_step, report_step, run_step
+from gates.steps import arm_name, judge_step, numbered, report_step, run_step
 from gates.text import Text
 
 PROMPTS = "g3-extension"
@@ -27,16 +27,18 @@ def extension(plan: Plan) -> tuple[StepSpec, ...]:
     """Return the steps that extend an attempt: run pairs in whole ABBA blocks, recompute where the plan has it, judge, report. Empty: not allowed."""
     if not plan.g3.extension_pairs:
         return ()
-    first = plan.arms.order[0]
+    arms = plan.arms
+    first = arms.order[0]
     second = "candidate" if first == "baseline" else "baseline"
-    before, index = len(plan.arms.order), len(plan.arms.order) + len(plan.arms.once)
+    before, index = len(arms.order), len(arms.order) + len(arms.beside)
     out: list[StepSpec] = []
     for n, arm in enumerate((first, second, second, first) * (plan.g3.extension_pairs // 2), 1):
-        store = all(step.params["arm"] != arm for step in out)
-        step = run_step(plan, key=f"run-{before + n}", arm=arm, run_index=index + n, prompts=PROMPTS, store=store)
+        prompts = numbered(PROMPTS, arms.block(n))
+        store = all((step.params["arm"], step.params["set"]) != (arm, prompts) for step in out)
+        step = run_step(plan, key=f"run-{before + n}", arm=arm, run_index=index + n, prompts=prompts, store=store)
         out.append(replace(step, title=_TITLE.fill(n=before + n, arm=arm_name(arm))))
-    if "recompute" in plan.arms.once:
-        step = run_step(plan, key="recompute-2", arm="recompute", run_index=index + len(out) + 1, prompts=PROMPTS, store=False)
+    for n, prompts in enumerate(dict.fromkeys(step.params["set"] for step in out) if "recompute" in arms.once else (), arms.controls + 1):
+        step = run_step(plan, key=numbered("recompute", n), arm="recompute", run_index=index + len(out) + 1, prompts=prompts, store=False)
         out.append(replace(step, title=Text("Extension: {arm}", "补充轮次：{arm}").fill(arm=arm_name("recompute"))))
     judged = replace(judge_step("judge-2"), title=Text("Judge all runs, old and new", "合并全部轮次判定"))
     return (*out, judged, report_step("report-2"))

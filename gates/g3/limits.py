@@ -44,8 +44,8 @@ def ttft_drop_of(plan: Plan, tier: int, found: Pairs | CheckResult, evidence: tu
         return _carry(blank, found)
     effect = Effect(found, drop=True)
     outcome = compare(effect, limit.limit, plan.decision)
-    base = _geometric([a for a, _ in found])
-    new, most = _geometric([b for _, b in found]), (1 - limit.limit) * base
+    base = geometric([a for a, _ in found])
+    new, most = geometric([b for _, b in found]), (1 - limit.limit) * base
     reason = Text(
         "c{t}: TTFT p50 {a} ms -> {b} ms, a drop of {v} (at least {l}, that is at most {m} ms).",
         "c{t}：TTFT p50 {a} ms -> {b} ms，降幅 {v}（下限 {l}，即不高于 {m} ms）。",
@@ -72,7 +72,7 @@ def throughput_gain_of(plan: Plan, tier: int, found: Pairs | CheckResult, standi
         return _carry(blank, found)
     effect = Effect(found, drop=False)
     outcome = compare(effect, band.low, plan.decision, band.high)
-    base, new = _geometric([a for a, _ in found]), _geometric([b for _, b in found])
+    base, new = geometric([a for a, _ in found]), geometric([b for _, b in found])
     reason = Text(
         "c{t}: output throughput {a} -> {b} tok/s, a gain of {v} (band {l} to {h}, ends included).",
         "c{t}：输出吞吐 {a} -> {b} tok/s，提升 {v}（区间 {l} 至 {h}，含端点）。",
@@ -161,7 +161,7 @@ def _join(a: Text, b: Text) -> Text:
     return Text(a.en + b.en, a.zh + b.zh)
 
 
-def _geometric(values: Sequence[Fraction]) -> Decimal:
+def geometric(values: Sequence[Fraction]) -> Decimal:
     """Return the geometric mean, for print and charts."""
     return Effect(tuple((Fraction(1), v) for v in values), drop=False).value() + 1
 
@@ -171,7 +171,7 @@ def limit_ms(plan: Plan, data: Findings, tier: int) -> float | None:
     found = tier_pairs(data, tier)
     if found is None:
         return None
-    base = _geometric([a.ttft_p50 for a, _ in found])
+    base = geometric([a.ttft_p50 for a, _ in found])
     return float(ms(Fraction((1 - plan.g3.ttft_p50_drop_min.limit) * base)))
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from gates.g3.declared import ANSWERS_FOR, LOAD_ERRORS, RECOMPUTE, SLA, TPOT_P99, TTFT_P99
-from gates.g3.limits import Pairs
+from gates.g3.limits import Pairs, geometric
 from gates.g3.published import with_published
 from gates.model import CheckResult, ClaimStatus, Limit, Severity, Verdict
 from gates.plan import Plan
@@ -18,6 +18,7 @@ from gates.rules.claim import Findings, Run
 from gates.rules.decision import Effect
 from gates.rules.estimates import ms, percent, to_decimal
 from gates.rules.standing import Standing, refused
+from gates.steps import numbered
 from gates.text import Text
 
 
@@ -139,15 +140,16 @@ def recompute_speedup(data: Findings, standing: Standing, tier: int) -> CheckRes
     refusal = standing.performance()
     if refusal:
         return refused(blank, refusal)
-    base, found = data.of("recompute"), tier_pairs(data, tier)
-    slow = base[0].stats.get(tier) if base else None
-    if slow is None or found is None:
+    mine = {numbered("recompute", n) for n in range(1, data.plan.arms.controls + 1)}
+    base, found = [run.stats.get(tier) for run in data.of("recompute") if run.key in mine], tier_pairs(data, tier)
+    known = [stats.ttft_p50 for stats in base if stats is not None]
+    if not known or len(known) < len(base) or found is None:
         return blank
-    fast = Effect(tuple((Fraction(1), b.ttft_p50) for _, b in found), drop=False).value() + 1
-    ratio = to_decimal(slow.ttft_p50 / Fraction(fast), 3)
+    slow, fast = Fraction(geometric(known)), Fraction(geometric([b.ttft_p50 for _, b in found]))
+    ratio = to_decimal(slow / fast, 3)
     reason = Text(
         "c{t}: {a} ms recomputed, {b} ms recovered: {r} times as fast. For information, no limit is agreed.",
         "c{t}：重算 {a} ms，恢复 {b} ms：{r} 倍。仅供参考，未约定限值。",
     )
-    told = reason.fill(t=tier, a=ms(slow.ttft_p50), b=ms(Fraction(fast)), r=ratio)
+    told = reason.fill(t=tier, a=ms(slow), b=ms(fast), r=ratio)
     return replace(blank, verdict=Verdict.PASS, reason=with_published(data.plan, "recompute_speedup", told, tier), value=ratio)

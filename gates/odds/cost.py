@@ -35,8 +35,10 @@ class Cost:
     """What one attempt at G3 takes. Bytes and seconds are estimates; seconds are of the plan's clock, without a simulated rig's time scale."""
 
     pairs: int
+    controls: int  # how often recompute and placebo run each
+    blocks: int  # prompt sets that the runs of the order ask, each stored
     requests: int  # measured, all runs
-    stored_bytes: int  # on each medium that stores
+    stored_bytes: int  # on each medium that stores: a prompt set's bytes times the sets
     media: int
     read_bytes: int
     seconds: float
@@ -46,6 +48,8 @@ class Cost:
         """Return the cost as data: whole bytes, hours with one decimal."""
         return {
             "pairs": self.pairs,
+            "controls": self.controls,
+            "blocks": self.blocks,
             "requests": self.requests,
             "stored_bytes": self.stored_bytes,
             "media": self.media,
@@ -69,19 +73,23 @@ def cost(
     base_run = sum(waves[t] * loading[t] for t in work.tiers)
     new_run = sum(waves[t] * loading[t] / (1 + float(effects.gain[t])) for t in work.tiers)
     runs = [base_run if arm == "baseline" else new_run for arm in arms.order]
-    runs += [base_run if arm == "baseline_tuned" else prefixes * prefill for arm in arms.once]
-    every = (*arms.order, *arms.once)
+    beside = [arm for arm, _ in arms.beside]
+    runs += [base_run if arm == "baseline_tuned" else prefixes * prefill for arm in beside]
+    every = (*arms.order, *beside)
     recovering = [arm for arm in every if arms.recovers(arm)]
     media = len(set(recovering))
+    stores = media + (arms.blocks - 1) * len({arm for arm in arms.order if arms.recovers(arm)})  # each arm of the order stores once a prompt set
     kv = (_KV_ASKED if kv_bytes_per_token else _KV_KNOWN).fill(n=f"{per_token:,}")
     rest = _PREFILL.fill(s=f"{prefill:.1f}", r=BETWEEN_RUNS_S // 60)
     return Cost(
         pairs=plan.decision.pairs,
         requests=prefixes * len(every),
-        stored_bytes=bytes_of_set,
+        controls=arms.controls,
+        blocks=arms.blocks,
+        stored_bytes=bytes_of_set * arms.blocks,
         media=media,
         read_bytes=bytes_of_set * len(recovering),
-        seconds=sum(runs) + media * prefixes * prefill + len(every) * BETWEEN_RUNS_S,
+        seconds=sum(runs) + stores * prefixes * prefill + len(every) * BETWEEN_RUNS_S,
         assumptions=(kv, _MEASURED if _is_measured(plan, g2_baseline) else _PUBLISHED, rest),
     )
 

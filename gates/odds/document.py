@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from gates.model import Verdict
+from gates.odds.alarms import Alarm, false_alarms, fewest_controls, with_fitting_limits
 from gates.odds.chances import TRIALS, Chances, chances, shown
 from gates.odds.cost import Cost, cost, stated_kv
 from gates.odds.effects import Effects, Noise, expected_effects
 from gates.odds.margins import warnings
-from gates.odds.planner import SEARCH_TRIALS, fitting_limits, json_of, needed, with_fitting_limits, with_pairs
+from gates.odds.planner import SEARCH_TRIALS, json_of, needed
 from gates.plan import Plan
 from gates.rules.claim import TITLES
 from gates.rules.estimates import percent
@@ -27,9 +28,10 @@ VERDICTS = {
 }
 _SUMMARY = Text("Chances of G3 as planned: {all}.", "按此计划，G3 的判定概率：{all}。")
 _FITS = Text(
-    "{field} of {l}: at this noise chance alone breaches “{c}” in more than 1 of 100 gates; {f} would not.",
-    "{field} 为 {l}：在此噪声下，仅因偶然即会有超过 1 % 的门禁违反“{c}”；取 {f} 则不会。",
+    "{field} of {l}: at this noise chance alone breaches “{c}” in up to {s} of gates; with {f} in at most 1 %{way}.",
+    "{field} 为 {l}：在此噪声下，仅因偶然，至多会有 {s} 的门禁违反“{c}”；取 {f} 则不超过 1 %{way}。",
 )
+_CONTROLS = Text(", or with arms.controls {n}", "，或将 arms.controls 设为 {n}")
 _NOT_DRAWN = Text(
     "Not drawn: rig faults, the product's own faults, guards, an SLA, drift within the gate. Cold, complete and equal work is taken for granted.",
     "未模拟：环境故障、产品自身故障、护栏、SLA、门禁期间的漂移；并假定冷态、证据完整、工作量相等均成立。",
@@ -45,15 +47,16 @@ _EXTENDED = Text(
 )
 _SOURCE = Text("Expected drop: {d}. Expected gain: {g}.", "预期降幅：{d}。预期吞吐提升：{g}。")
 _NEED = Text(
-    "A pass with a chance of at least {w} takes {p} run pairs with {m} requests a run: {n} requests, {gb} TB of KV stored on each of {k} media, "
-    "about {h} h. The chance is then {c}.",
-    "要使通过概率不低于 {w}，需 {p} 个轮次对、每轮 {m} 个请求：共 {n} 个请求，{k} 种介质各写入 {gb} TB KV，约 {h} 小时。此时通过概率为 {c}。",
+    "A pass with a chance of at least {w} takes {p} run pairs with {m} requests a run{x}: {n} requests, {gb} TB of KV stored on each of {k} "
+    "media, about {h} h. The chance is then {c}.",
+    "要使通过概率不低于 {w}，需 {p} 个轮次对、每轮 {m} 个请求{x}：共 {n} 个请求，{k} 种介质各写入 {gb} TB KV，约 {h} 小时。此时通过概率为 {c}。",
 )
 _NO_NEED = Text(
-    "No number of run pairs up to {p} brings a pass with a chance of {w}: with {p} pairs and {m} requests a run it is {c}. "
+    "No number of run pairs up to {p} brings a pass with a chance of {w}: with {p} pairs and {m} requests a run{x} it is {c}. "
     "What stands in the way: {why}.",
-    "轮次对增至 {p} 个也达不到 {w} 的通过概率：{p} 个轮次对、每轮 {m} 个请求时为 {c}。主要障碍：{why}。",
+    "轮次对增至 {p} 个也达不到 {w} 的通过概率：{p} 个轮次对、每轮 {m} 个请求{x}时为 {c}。主要障碍：{why}。",
 )
+_BESIDE = Text(", recompute and placebo {n} times each (arms.controls)", "、重算与安慰剂各 {n} 轮（arms.controls）")
 
 
 _PLAIN = Text("{told}", "{told}")
@@ -87,10 +90,7 @@ def document(
         "causes": [{**row, "title": title_of(row["what"]).json()} for row in found.json()["causes"]],
         "summary": summary(found).json(),
         "warnings": [text.json() for text in warnings(plan, effects, noise)],
-        "fitting_limits": [
-            {"claim": c, "field": f, "limit": str(now), "fits": str(fits), "text": _fits(c, f, percent(now), percent(fits)).json()}
-            for c, f, now, fits in fitting_limits(plan, noise)
-        ],
+        "fitting_limits": [_row(plan, noise, alarm) for alarm in false_alarms(plan, noise)],
         "cost": price.json(),
         "assumptions": [text.json() for text in assumptions(plan, effects, noise)],
         "needed": None,
@@ -125,10 +125,11 @@ class Search:
 
 def _needed(plan: Plan, effects: Effects, noise: Noise, search: Search, price_of: Callable[..., Cost], words: Text = _PLAIN) -> dict[str, Any]:
     need = needed(plan, effects, noise, search.want, seed=search.seed, trials=search.trials)
-    then = price_of(with_pairs(plan, need.pairs), effects, requests=need.times)
+    then, controls = price_of(need.plan, effects, requests=need.times), need.plan.arms.controls
     told = (_NEED if need.reached else _NO_NEED).fill(
         w=shown(search.want),
         p=need.pairs,
+        x=_BESIDE.fill(n=controls) if controls > 1 else Text("", ""),
         m=sum(plan.workload.requests(t) for t in plan.workload.tiers) * need.times,
         n=then.requests,
         gb=f"{then.stored_bytes / 1e12:.2f}",
@@ -169,5 +170,12 @@ def _worst(found: Chances) -> Text:
     return Text("; ".join(f"{t.en} ({s})" for t, s in rows) or "-", "；".join(f"{t.zh}（{s}）" for t, s in rows) or "-")
 
 
-def _fits(claim: str, field: str, limit: str, fits: str) -> Text:
-    return _FITS.fill(field=field, c=TITLES[claim], l=limit, f=fits)
+def _row(plan: Plan, noise: Noise, alarm: Alarm) -> dict[str, Any]:
+    """Return how often a limit alarms falsely, and what ends it: another limit, or more runs where they can."""
+    way = Text("", "")
+    if alarm.claim == "placebo":
+        way = _CONTROLS.fill(n=fewest_controls(plan, noise))
+    words = {"l": percent(alarm.limit), "f": percent(alarm.fits), "s": shown(alarm.share)}
+    text = _FITS.fill(field=alarm.field, c=TITLES[alarm.claim], way=way, **words)
+    limits = {"limit": str(alarm.limit), "fits": str(alarm.fits), "share": f"{alarm.share:.4f}"}
+    return {"claim": alarm.claim, "field": alarm.field, **limits, "text": text.json()}

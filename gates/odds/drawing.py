@@ -28,8 +28,8 @@ class TierDraw:
     candidate_rate: Series
     frozen_ttft: Fraction  # of G2
     frozen_rate: Fraction
-    recompute_rate: Fraction
-    placebo_rate: Fraction
+    recompute_rate: Series  # one value a run beside the order
+    placebo_rate: Series
 
     def first(self, pairs: int) -> TierDraw:
         """Return the draw as it stood after so many run pairs."""
@@ -44,7 +44,7 @@ Draw = dict[int, TierDraw]
 def draws(plan: Plan, effects: Effects, noise: Noise, *, pairs: int, trials: int, seed: int, requests: int = 1) -> Iterator[Draw]:
     """Yield drawn attempts of G3, each with what every tier measured. `requests` multiplies the plan's requests a run.
 
-    The same seed gives the same attempts; with more pairs the first ones stay what they were.
+    The same seed gives the same attempts; with more pairs, or more runs beside them, the first ones stay what they were.
     """
     import numpy as np
 
@@ -52,14 +52,15 @@ def draws(plan: Plan, effects: Effects, noise: Noise, *, pairs: int, trials: int
     for tier in plan.workload.tiers:
         n = plan.workload.requests(tier) * requests
         paired = _values(np.random.default_rng([seed, tier, 0]), (pairs, 2, trials), noise, n)  # pair, arm, trial
-        once = _values(np.random.default_rng([seed, tier, 1]), (2 + plan.g2.runs, trials), noise, n)  # recompute, placebo, G2's runs
+        before = _values(np.random.default_rng([seed, tier, 1]), (plan.g2.runs, trials), noise, n)  # G2's runs
+        beside = _values(np.random.default_rng([seed, tier, 2]), (plan.arms.controls, 2, trials), noise, n)[1]  # recompute and placebo, their rates
         slow = math.log1p(-float(effects.drop[tier]))
         fast = math.log1p(float(effects.gain[tier]))
         shift = np.array([0.0, 1.0]).reshape(1, 2, 1)
         ttft, rate = _whole(_BASE_NS, paired[0] + slow * shift), _whole(_BASE_RATE, paired[1] + fast * shift)
-        frozen = [_whole(base, part[2:].mean(axis=0)) for base, part in ((_BASE_NS, once[0]), (_BASE_RATE, once[1]))]
-        single = _whole(_BASE_RATE, once[1][:2])
-        columns[tier] = [ttft.transpose(2, 1, 0).tolist(), rate.transpose(2, 1, 0).tolist(), *(f.tolist() for f in frozen), single.T.tolist()]
+        frozen = [_whole(base, part.mean(axis=0)) for base, part in ((_BASE_NS, before[0]), (_BASE_RATE, before[1]))]
+        runs = (ttft, rate, _whole(_BASE_RATE, beside))
+        columns[tier] = [*(series.transpose(2, 1, 0).tolist() for series in runs), *(f.tolist() for f in frozen)]
     for i in range(trials):
         yield {tier: _tier(*(column[i] for column in found)) for tier, found in columns.items()}
 
@@ -80,7 +81,6 @@ def _whole(base: int, logs: Any) -> Any:
     return np.rint(base * np.exp(logs)).astype(np.int64)
 
 
-def _tier(ttft: list[list[int]], rate: list[list[int]], frozen_ttft: int, frozen_rate: int, once: list[int]) -> TierDraw:
-    old, new = (tuple(Fraction(v) for v in arm) for arm in ttft)
-    slow, fast = (tuple(Fraction(v) for v in arm) for arm in rate)
-    return TierDraw(old, new, slow, fast, Fraction(frozen_ttft), Fraction(frozen_rate), Fraction(once[0]), Fraction(once[1]))
+def _tier(ttft: list[list[int]], rate: list[list[int]], beside: list[list[int]], frozen_ttft: int, frozen_rate: int) -> TierDraw:
+    old, new, slow, fast, recompute, placebo = (tuple(Fraction(v) for v in arm) for arms in (ttft, rate, beside) for arm in arms)
+    return TierDraw(old, new, slow, fast, Fraction(frozen_ttft), Fraction(frozen_rate), recompute, placebo)

@@ -74,7 +74,7 @@ class Rules:
     def _holds(self, claim: str, t: TierDraw) -> bool:
         plan = self.plan
         if claim == "placebo":
-            return not Effect(((t.recompute_rate, t.placebo_rate),), drop=False).exceeds(plan.validity.placebo_gain_max)
+            return not Effect(tuple(zip(t.recompute_rate, t.placebo_rate, strict=True)), drop=False).exceeds(plan.validity.placebo_gain_max)
         if claim == "replay":
             first = plan.decision.pairs
             groups = (t.candidate_ttft[:first], t.candidate_ttft[first:])  # only the same prompts can be replayed

@@ -93,24 +93,33 @@ def g2_agreement(data: Findings, frozen: Any) -> ClaimResult:
 
 
 def placebo(data: Findings) -> ClaimResult:
-    """Return the placebo's throughput gain over recompute; more than the limit means that something other than stored KV is measured."""
+    """Return the placebo's throughput gain over recompute; more than the limit means that something other than stored KV is measured.
+
+    Where both run several times, it is the geometric mean over the pairs (the n-th of each): which of them is paired with which changes nothing.
+    """
     limit = data.plan.validity.placebo_gain_max
 
     def findings() -> Iterator[Finding]:
-        base, new = data.of("recompute"), data.of("placebo")
-        if not base or not new:
+        controls = data.control_pairs()
+        if not controls:
             yield Finding(ClaimStatus.UNKNOWN, Text("the recompute or the placebo run is missing.", "缺少重算或安慰剂轮次。"))
             return
         for tier in data.plan.workload.tiers:
-            a, b = base[0].stats.get(tier), new[0].stats.get(tier)
-            if a is None or b is None:
+            found = [(a.stats.get(tier), b.stats.get(tier)) for a, b in controls]
+            known = tuple((a.output_per_s, b.output_per_s) for a, b in found if a is not None and b is not None)
+            if len(known) < len(found):
                 yield Finding(ClaimStatus.UNKNOWN, _FEW, None, None, tier)
                 continue
-            effect = Effect(((a.output_per_s, b.output_per_s),), drop=False)
+            effect = Effect(known, drop=False)
             gain = effect.value(limit)
             reason = Text("c{t}: the placebo's throughput is {v} against recompute (at most +{l}).", "c{t}：安慰剂吞吐相对重算为 {v}（上限 +{l}）。")
-            reason = reason.fill(t=tier, v=percent(gain, limit), l=percent(limit))
-            yield Finding(holds(not effect.exceeds(limit)), reason, gain, None, tier, _records((base[0], new[0])))
+            if len(known) > 1:
+                reason = Text(
+                    "c{t}: the placebo's throughput is {v} against recompute, the mean of {n} pairs of runs (at most +{l}).",
+                    "c{t}：安慰剂吞吐相对重算为 {v}，为 {n} 对轮次的均值（上限 +{l}）。",
+                )
+            reason = reason.fill(t=tier, v=percent(gain, limit), l=percent(limit), n=len(known))
+            yield Finding(holds(not effect.exceeds(limit)), reason, gain, None, tier, _records([run for pair in controls for run in pair]))
 
     return fold("placebo", "placebo", findings(), limit=Limit("<=", high=limit))
 

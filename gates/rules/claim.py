@@ -10,6 +10,7 @@ from gates.model import Attribution, ClaimResult, ClaimStatus, Limit, StepSpec
 from gates.plan import Plan
 from gates.readers.run_pack import Pack
 from gates.rules.estimates import TierStats
+from gates.steps import numbered
 from gates.text import Text
 
 TITLES = {
@@ -94,6 +95,12 @@ class Findings:
     def of(self, arm: str) -> tuple[Run, ...]:
         """Return the runs of an arm, in the order of the plan."""
         return tuple(r for r in self.runs if r.arm == arm)
+
+    def control_pairs(self) -> tuple[tuple[Run, Run], ...]:
+        """Return the pairs (recompute, placebo) of the plan's runs beside the order; empty where a run is missing. Those of an extension are none."""
+        keys = [(numbered("recompute", n), numbered("placebo", n)) for n in range(1, self.plan.arms.controls + 1)]
+        found = {run.key: run for run in self.runs}
+        return tuple((found[a], found[b]) for a, b in keys) if all(a in found and b in found for a, b in keys) else ()
 
     @property
     def arms(self) -> tuple[str, ...]:

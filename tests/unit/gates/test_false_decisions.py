@@ -5,10 +5,11 @@ from decimal import Decimal
 import pytest
 
 from gates.model import Verdict
+from gates.odds.alarms import with_fitting_limits
 from gates.odds.chances import chances
 from gates.odds.effects import Noise, expected_effects
 from gates.odds.false_decisions import bootstrap_share, check_needs, check_shares
-from gates.odds.planner import with_fitting_limits, with_pairs
+from gates.odds.planner import with_pairs
 from gates.plan import parse_plan
 
 PLAN = parse_plan()

@@ -10,22 +10,23 @@ import pytest
 from gates.g3.limits import throughput_gain, ttft_drop
 from gates.judge import roll_up
 from gates.model import Verdict
+from gates.odds.alarms import false_alarms, with_fitting_limits
 from gates.odds.chances import chances
 from gates.odds.cost import cost
 from gates.odds.document import at_sealing, document
 from gates.odds.drawing import TierDraw, draws
 from gates.odds.effects import Noise, allowed_gain, expected_effects
 from gates.odds.margins import warnings
-from gates.odds.planner import fitting_limits, needed, with_fitting_limits, with_pairs
+from gates.odds.planner import needed, with_pairs
 from gates.odds.trial import Rules
 from gates.plan import parse_plan
-from gates.readers.run_pack import Pack
 from gates.rules import across
-from gates.rules.claim import Findings, Run
-from gates.rules.estimates import TierStats, median
+from gates.rules.claim import Findings
+from gates.rules.estimates import median
 from gates.rules.standing import Standing, leave_out, validity_check
-from gates.steps import run_step
+from gates.steps import numbered
 from tests.bundles import merged
+from tests.unit.gates.measured import measured
 
 DEFAULT = parse_plan()
 SURE = {"validity": {"placebo_gain_max": "0.2", "replay_gain_max": "0.2"}, "g3": {"agreement_max": "0.2"}}
@@ -40,22 +41,15 @@ def gate_verdict(plan, draw):
     """The same numbers through the gate's own claims, checks and roll-up."""
     first = plan.decision.pairs
 
-    def run(arm, key, values, prompts="g3"):
-        spec = run_step(plan, key=key, arm=arm, run_index=1, prompts=prompts, store=False)
-        return Run(spec, Pack(key, "host", f"evidence/{key}/host"), {tier: stats(tier, *pair) for tier, pair in values.items()})
-
-    def stats(tier, ttft, rate):
-        nothing = Fraction(1)
-        return TierStats(tier, 100, 0, (int(ttft),), ttft, int(ttft), 1, nothing, nothing, nothing, rate)
-
     count, runs = len(next(iter(draw.values())).baseline_ttft), []
     for i in range(count):
         prompts = "g3" if i < first else "g3-extension"
-        runs.append(run("baseline", f"b{i}", {t: (d.baseline_ttft[i], d.baseline_rate[i]) for t, d in draw.items()}, prompts))
-        runs.append(run("candidate", f"c{i}", {t: (d.candidate_ttft[i], d.candidate_rate[i]) for t, d in draw.items()}, prompts))
+        runs.append(measured(plan, "baseline", f"b{i}", {t: (d.baseline_ttft[i], d.baseline_rate[i]) for t, d in draw.items()}, prompts))
+        runs.append(measured(plan, "candidate", f"c{i}", {t: (d.candidate_ttft[i], d.candidate_rate[i]) for t, d in draw.items()}, prompts))
     one = Fraction(1)
-    runs.append(run("recompute", "recompute", {t: (one, d.recompute_rate) for t, d in draw.items()}))
-    runs.append(run("placebo", "placebo", {t: (one, d.placebo_rate) for t, d in draw.items()}))
+    for i in range(plan.arms.controls):
+        runs.append(measured(plan, "recompute", numbered("recompute", i + 1), {t: (one, d.recompute_rate[i]) for t, d in draw.items()}))
+        runs.append(measured(plan, "placebo", numbered("placebo", i + 1), {t: (one, d.placebo_rate[i]) for t, d in draw.items()}))
     data = Findings(plan, tuple(runs), extended_by=count - first)
     frozen = {"tiers": {str(t): {"ttft_p50_ns": int(d.frozen_ttft), "output_tokens_per_s": str(int(d.frozen_rate))} for t, d in draw.items()}}
     several = (across.replay(data), across.baselines_agree(data)) if count > 1 else ()
@@ -75,6 +69,8 @@ PLANS = [
     (plan(SURE, pairs=4, rule="interval", extension=2), 0.02),
     (plan(pairs=6, rule="guarded"), 0.01),
     (plan(pairs=1), 0.005),
+    (plan({"arms": {"controls": 4}}), 0.02),
+    (plan({"arms": {"controls": 3}}, pairs=4, rule="interval", extension=2), 0.02),
 ]
 
 
@@ -96,7 +92,7 @@ def test_every_drawn_attempt_is_judged_as_the_gate_itself_judges_these_numbers(c
 def test_a_drawn_attempt_exactly_at_the_limits_is_judged_exactly(off, verdict):
     base, fast = Fraction(10**10), Fraction(10**9)
     at = TierDraw(
-        (base,) * 2, (base * 3 / 4 + off,) * 2, (fast,) * 2, (fast * Fraction("1.29"),) * 2, base, fast, recompute_rate=fast, placebo_rate=fast
+        (base,) * 2, (base * 3 / 4 + off,) * 2, (fast,) * 2, (fast * Fraction("1.29"),) * 2, base, fast, recompute_rate=(fast,), placebo_rate=(fast,)
     )
     assert Rules(plan()).judge(dict.fromkeys((8, 16, 32), at)).verdict is verdict
 
@@ -189,11 +185,11 @@ def test_the_planner_finds_the_cheapest_runs_that_reach_the_chance_and_says_when
 def test_limits_that_fit_the_noise_end_its_false_alarms():
     noise, effects = Noise(0.02), expected_effects(DEFAULT, drop=Decimal("0.30"), gain=Decimal("0.345"))
     four = plan(pairs=4)
-    assert {claim for claim, *_ in fitting_limits(four, noise)} == {"placebo", "replay", "baselines_agree", "g2_agreement"}
+    assert {alarm.claim for alarm in false_alarms(four, noise)} == {"placebo", "replay", "baselines_agree", "g2_agreement"}
     before, after = (chances(p, effects, noise, trials=250) for p in (four, with_fitting_limits(four, noise)))
     assert before.of(Verdict.INVALID) > 0.1
     assert after.of(Verdict.INVALID) + after.of(Verdict.INCONCLUSIVE) < 0.03
-    assert list(fitting_limits(four, Noise(0.001, 0.01))) == []
+    assert false_alarms(four, Noise(0.001, 0.01)) == ()
 
 
 def test_cost_counts_every_run_and_names_its_assumptions():
