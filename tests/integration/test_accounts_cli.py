@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -46,6 +47,21 @@ def test_a_person_is_added_with_the_password_from_standard_input_and_can_sign_in
 def test_a_weak_password_is_refused(run) -> None:
     with pytest.raises(BadInput):
         run(*ADD, stdin="short\n")
+
+
+def test_a_password_that_is_typed_in_two_ways_is_asked_for_again_in_the_language_of_the_terminal(
+    run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(*ADD, stdin=PASSWORD + "\n")
+    typed = iter((PASSWORD, "another one", "a new one, 2026", "a new one, 2026"))
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    monkeypatch.setattr(user.sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(user.typer, "prompt", lambda *_, **__: next(typed))
+    user.password("sun.yue")
+    assert list(typed) == []
+    assert "两次输入不一致" in capsys.readouterr().out
+    with write_session() as s:
+        assert sign_in(s, login="sun.yue", password="a new one, 2026").actor.login == "sun.yue"
 
 
 def test_a_token_is_printed_once_and_speaks_for_the_person(run) -> None:
