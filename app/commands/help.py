@@ -65,12 +65,11 @@ def msgid_of(text: str) -> str:
 
 def texts(command: Command) -> Iterator[tuple[object, str, str]]:
     """Yield every text for people of a command and of those below it: the object that holds it, its attribute, and the text."""
-    for owner in (command, *command.params):
-        for name in ATTRIBUTES:
-            if isinstance(text := getattr(owner, name, None), str) and text:
-                yield owner, name, text
-    for child in _family(command)[1:]:
-        yield from texts(child)
+    for one in _tree(command):
+        for owner in (one, *one.params):
+            for name in ATTRIBUTES:
+                if isinstance(text := getattr(owner, name, None), str) and text:
+                    yield owner, name, text
 
 
 def translate_tree(command: Command) -> None:
@@ -79,7 +78,8 @@ def translate_tree(command: Command) -> None:
         return
     for owner, name, text in texts(command):
         setattr(owner, name, _said(text))
-    _set_context(command)
+    for one in _tree(command):
+        one.context_class = _Context
 
 
 def usage_error(error: TyperException) -> str:
@@ -125,16 +125,11 @@ class _Context(typer.Context):
             return super().get_help()
 
 
-def _set_context(command: Command) -> None:
-    for one in _family(command):
-        one.context_class = _Context
-        if one is not command:
-            _set_context(one)
-
-
-def _family(command: Command) -> list[Command]:
-    """Return a command and those directly below it."""
-    return [command, *getattr(command, "commands", {}).values()]
+def _tree(command: Command) -> Iterator[Command]:
+    """Yield a command and all below it."""
+    yield command
+    for child in getattr(command, "commands", {}).values():
+        yield from _tree(child)
 
 
 def _said(text: str) -> str:
