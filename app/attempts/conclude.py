@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app.accounts.actor import SYSTEM, Actor
 from app.attempts import repository
 from app.attempts.models import Attempt
+from app.attempts.moves import audited_reason, kept_reason
 from app.audit.chain import record
 from app.engagements import facts as engagement_facts
 from app.engagements import repository as engagements
@@ -23,6 +24,7 @@ from app.kit.errors import NotFound, Refused
 from app.kit.i18n import N_
 from gates.canonical import sha256_of
 from gates.model import Verdict
+from gates.pipeline import engagement_state
 from gates.pipeline_facts import Facts, State
 
 
@@ -85,7 +87,8 @@ def _halt(s: Session, engagement: Engagement, facts: Facts, actor: Actor) -> Non
     if row is None or row.cancel_requested_at is not None:
         return
     row.cancel_requested_at, row.next_due_at = now(), database_now(s)
-    row.cancel_reason = " / ".join((engagement.state_reason or {}).values())
+    reason = engagement_state(facts)[1]
+    row.cancel_reason = kept_reason(reason)
     s.flush()
-    data = {"reason": row.cancel_reason, "stopped_by": stop.id}
+    data = {"reason": audited_reason(reason), "stopped_by": stop.id}
     record(s, actor=actor, action="attempt.request_cancel", object_kind="attempt", object_id=row.id, data=data)

@@ -27,9 +27,12 @@ from app.plans import repository as plans
 from app.plans.models import PlanRevision
 from app.plans.reading import plan_of
 from gates.pipeline import may_extend
+from gates.text import Text
 from gates.transitions import Event
 
 LONGEST_WORD = 1000
+BY_PAIRS = Text("By {pairs} run pairs.", "补充 {pairs} 个轮次对。")
+BY_PAIRS_BECAUSE = Text("By {pairs} run pairs: {said}", "补充 {pairs} 个轮次对：{said}")
 
 
 def extend(s: Session, *, attempt_id: str, said: str = "", actor: Actor) -> Attempt:
@@ -61,7 +64,7 @@ def extend(s: Session, *, attempt_id: str, said: str = "", actor: Actor) -> Atte
     attempt.may_extend_by = 0
     attempt.counted_at = attempt.counted_at or now()  # it counted by its verdict, which is open now
     attempt.cancel_requested_at, attempt.cancel_reason = None, ""  # of a cancel that came too late for the first verdict
-    moves.move(s, attempt, Event.EXTEND, actor, f"by {told['pairs']} run pairs" + (f": {said}" if said else ""))
+    moves.move(s, attempt, Event.EXTEND, actor, (BY_PAIRS_BECAUSE if said else BY_PAIRS).fill(pairs=told["pairs"], said=said))
     attempt.step_index, attempt.next_due_at = position, database_now(s)
     s.flush()
     record(s, actor=actor, action="attempt.extension", object_kind="attempt", object_id=attempt.id, data=told)

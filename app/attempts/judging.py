@@ -22,7 +22,7 @@ log = logging.getLogger("quadgate.attempts")
 LONGEST_WHY = 500
 
 
-def judge_again(s: Session, *, attempt_id: str, why: str = "", actor: Actor) -> VerdictRevision:
+def judge_again(s: Session, *, attempt_id: str, why: str | Text = "", actor: Actor) -> VerdictRevision:
     """Judge an attempt that has ended once more, let what follows from it follow, and print its report anew.
 
     The earlier revisions stay; what holds is the new one. A G2 whose baseline changes by it takes the judgements of G3 that rest on the
@@ -33,15 +33,14 @@ def judge_again(s: Session, *, attempt_id: str, why: str = "", actor: Actor) -> 
     require(actor, Permission.JUDGE)
     attempt, engagement = access.find_attempt(s, attempt_id, actor, lock=True)
     before = (engagement.g2_baseline or {}).get("hash")
-    revision = judge_attempt(s, attempt_id=attempt_id, actor=actor, why=why.strip()[:LONGEST_WHY])
+    revision = judge_attempt(s, attempt_id=attempt_id, actor=actor, why=why.strip()[:LONGEST_WHY] if isinstance(why, str) else why)
     conclude(s, attempt, revision.document, actor)
     _print(s, attempt_id, actor)
     if attempt.gate == "G2" and (engagement.g2_baseline or {}).get("hash") != before:
         for other in repository.attempts_of(s, engagement.id):
             open_to_it = other.verdict is not None and sealed_from(s, other, engagement) is None  # a canceled extension stays sealed
             if other.gate == "G3" and open_to_it and RunStatus(other.status).ended:
-                told = pair(N_("The frozen baseline of G2 changed."))
-                judge_again(s, attempt_id=other.id, why=f"{told.en} / {told.zh}", actor=actor)
+                judge_again(s, attempt_id=other.id, why=pair(N_("The frozen baseline of G2 changed.")), actor=actor)
     return revision
 
 
@@ -53,7 +52,7 @@ def judge_on_agreement(s: Session, *, attempt_id: str, why: Text, actor: Actor) 
     """
     try:
         with s.begin_nested():
-            judge_again(s, attempt_id=attempt_id, why=f"{why.en} / {why.zh}", actor=SYSTEM_AFTER_APPROVAL)
+            judge_again(s, attempt_id=attempt_id, why=why, actor=SYSTEM_AFTER_APPROVAL)
     except QuadgateError as error:
         told = error.pair()
         data = {"reason": told.json(), "code": error.code}

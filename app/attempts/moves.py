@@ -26,7 +26,7 @@ def created(s: Session, attempt: Attempt, actor: Actor) -> None:
     _write(s, attempt, "", CREATE, actor, "")
 
 
-def move(s: Session, attempt: Attempt, event: Event, actor: Actor, reason: str = "") -> None:
+def move(s: Session, attempt: Attempt, event: Event, actor: Actor, reason: str | Text = "") -> None:
     """Apply an event. Raises Refused when the present status does not allow it; nothing is written then.
 
     The generation grows, so that whatever the engine began under the old one can no longer be committed.
@@ -43,7 +43,7 @@ def move(s: Session, attempt: Attempt, event: Event, actor: Actor, reason: str =
     _write(s, attempt, str(before), str(event), actor, reason)
 
 
-def _write(s: Session, attempt: Attempt, before: str, event: str, actor: Actor, reason: str) -> None:
+def _write(s: Session, attempt: Attempt, before: str, event: str, actor: Actor, reason: str | Text) -> None:
     s.add(
         Transition(
             id=new_id(),
@@ -53,18 +53,31 @@ def _write(s: Session, attempt: Attempt, before: str, event: str, actor: Actor, 
             event=event,
             to_status=attempt.status,
             actor=actor.label,
-            reason=reason,
+            reason=kept_reason(reason),
             at=now(),
         )
     )
     s.flush()
-    data = {"from": before, "event": event, "to": attempt.status, "generation": attempt.generation, "reason": reason}
+    data = {"from": before, "event": event, "to": attempt.status, "generation": attempt.generation, "reason": audited_reason(reason)}
     record(s, actor=actor, action=f"attempt.{event}", object_kind="attempt", object_id=attempt.id, data=data)
 
 
-def kept_reason(reason: str | Text) -> str:
-    """Return a reason as a transition keeps it: a person's words as they are, the service's own sentence in both languages."""
-    return json.dumps(reason.json(), ensure_ascii=False) if isinstance(reason, Text) else reason
+def kept_reason(reason: str | Text | None) -> str:
+    """Return a reason as a transition or a cancel keeps it: a person's words as they are, the service's own sentence in both languages."""
+    if isinstance(reason, Text):
+        return reason.en if reason.en == reason.zh else json.dumps(reason.json(), ensure_ascii=False)
+    return reason or ""
+
+
+def audited_reason(reason: str | Text | None) -> str:
+    """Return a reason as the audit chain keeps it: one text, the English one of a sentence of ours."""
+    return reason.en if isinstance(reason, Text) else reason or ""
+
+
+def reason_pair(kept: str) -> Text:
+    """Return what `kept_reason` was given in both languages: a person's words are the same in both."""
+    told = shown_reason(kept)
+    return Text.parse(told) if isinstance(told, dict) else Text(told, told)
 
 
 def shown_reason(kept: str) -> str | dict[str, str]:

@@ -34,6 +34,7 @@ from gates import time_needed
 from gates.canonical import canonical_bytes, sha256_of
 from gates.model import StepKind, Verdict
 from gates.pipeline import may_retry, may_start
+from gates.text import Text
 from gates.transitions import Event, RunStatus
 
 __all__ = [
@@ -130,7 +131,7 @@ def retry(s: Session, *, attempt_id: str, actor: Actor) -> Attempt:
         raise Refused(refusal.code, refusal.text)
     steps = repository.steps_of(s, attempt_id)
     failed = steps[attempt.step_index] if attempt.step_index < len(steps) else None
-    moves.move(s, attempt, Event.RETRY, actor, reason=failed.key if failed else "")
+    moves.move(s, attempt, Event.RETRY, actor, reason=Text.parse(failed.title) if failed else "")
     if failed is not None:
         failed.status, failed.problem, failed.finished_at = "pending", None, None
     attempt.problem = attempt.finished_at = None

@@ -53,7 +53,7 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
         "because": attempt.because or [],
         "problem": attempt.problem,
         "cancel_requested_at": stamp(attempt.cancel_requested_at),
-        "cancel_reason": attempt.cancel_reason,
+        "cancel_reason": shown_reason(attempt.cancel_reason),
         "rig_cause": attempt.rig_cause,
         "plan_hash": attempt.plan_hash,
         "seed": attempt.seed,
@@ -208,7 +208,7 @@ def _revisions(verdicts: list[VerdictRevision]) -> list[dict[str, Any]]:
                 "plan_hash": row.plan_hash,
                 "manifest_hash": row.manifest_hash,
                 "by": row.judged_by,
-                "why": row.why,
+                "why": shown_reason(row.why),
                 "at": stamp(row.at),
                 "changed": changes(before, row.document) if before is not None else [],
             }

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.accounts.actor import SYSTEM
 from app.attempts.models import Attempt, Step, Transition
-from app.attempts.moves import kept_reason
+from app.attempts.moves import audited_reason, kept_reason
 from app.audit import chain
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
@@ -160,6 +160,6 @@ def _transition(s: Session, held: Claim, status: RunStatus, target: RunStatus, o
         "event": event,
         "to": str(target),
         "generation": held.generation + 1,
-        "reason": str(outcome.reason if isinstance(outcome.reason, str) else outcome.reason.en),
+        "reason": audited_reason(outcome.reason),
     }
     chain.record(s, actor=SYSTEM, action=f"attempt.{event}", object_kind="attempt", object_id=held.attempt_id, data=data)

@@ -30,7 +30,7 @@ class Outcome:
 
     due_s: float | None = 0.0
     event: Event | None = None
-    reason: str | Text = ""  # of the transition
+    reason: Text | None = None  # of the transition: a sentence of ours is there in both languages
     trouble: Trouble | None = None
     step: dict[str, Any] = field(default_factory=dict)  # columns of the current step
     attempt: dict[str, Any] = field(default_factory=dict)  # columns of the attempt

@@ -6,14 +6,16 @@ from sqlalchemy import select
 
 from app.accounts.actor import SYSTEM
 from app.attempts.models import Attempt
+from app.attempts.moves import audited_reason, kept_reason
 from app.audit import chain
 from app.kit.db import database_now, read_session, write_session
+from gates.text import Text
 from gates.transitions import RunStatus
 
 ACTIVE = (str(RunStatus.RUNNING), str(RunStatus.LOST_CONTACT))
 
 
-def cancel_running(reason: str) -> list[str]:
+def cancel_running(reason: Text) -> list[str]:
     """Ask all running attempts to cancel. Returns their ids; the engine does the rest."""
     with write_session() as s:
         attempts = list(
@@ -21,8 +23,9 @@ def cancel_running(reason: str) -> list[str]:
         )
         now = database_now(s)
         for attempt in attempts:
-            attempt.cancel_requested_at, attempt.cancel_reason, attempt.next_due_at, attempt.last_enqueued_at = now, reason, now, None
-            chain.record(s, actor=SYSTEM, action="attempt.request_cancel", object_kind="attempt", object_id=attempt.id, data={"reason": reason})
+            attempt.cancel_requested_at, attempt.cancel_reason, attempt.next_due_at, attempt.last_enqueued_at = now, kept_reason(reason), now, None
+            data = {"reason": audited_reason(reason)}
+            chain.record(s, actor=SYSTEM, action="attempt.request_cancel", object_kind="attempt", object_id=attempt.id, data=data)
     return active()
 
 

@@ -11,6 +11,9 @@ from app.engine.context import Ctx
 from app.engine.outcome import Trouble
 from gates.text import Text
 
+SILENT = Text("No answer from the target of “{step}”.", "「{step}」的目标主机没有应答。")
+HEARD_AGAIN = Text("The target of “{step}” answers again.", "「{step}」的目标主机恢复应答。")
+
 
 def _trouble(code: str, en: str, zh: str, **values: object) -> Trouble:
     return Trouble(code, Text(en, zh).fill(**values))
@@ -238,13 +241,13 @@ def stop_failed(error: str) -> Trouble:
     )
 
 
-def reports_failed(error: str) -> Trouble:
+def reports_failed(error: Text) -> Trouble:
     """Say that the report could not be written and that the verdict stands."""
     return _trouble(
         "report_failed",
         "The verdict stands, but its report could not be written: {error}. Put it right and retry: only the report is made again.",
         "判定结果有效，但报告生成失败：{error}。排除后重试：只会重新生成报告。",
-        error=_end(error),
+        error=Text(_end(error.en), _end(error.zh)),
     )
 
 

@@ -17,6 +17,7 @@ from app.attempts import repository as attempts
 from app.attempts import revisions as judgements
 from app.attempts.access import find_attempt
 from app.attempts.models import Attempt, VerdictRevision
+from app.attempts.moves import audited_reason, kept_reason
 from app.attempts.sealing import sealed_from
 from app.audit.chain import record
 from app.engagements import repository as engagements
@@ -36,6 +37,7 @@ from gates.bundle import INPUTS, Bundle, Unreadable, make_manifest
 from gates.canonical import canonical_bytes, sha256_of
 from gates.g3.extension import FIRST_VERDICT
 from gates.model import StepKind
+from gates.text import Text
 from gates.transitions import RunStatus
 
 EXTENSION = ("pairs", "from_verdict", "from_manifest", "at", "by", "said")  # what a bundle is told of an extension
@@ -103,7 +105,7 @@ def manifest(s: Session, attempt_id: str) -> dict[str, Any]:
     return _make_manifest(s, attempt_id)
 
 
-def judge_attempt(s: Session, *, attempt_id: str, actor: Actor, why: str = "") -> VerdictRevision:
+def judge_attempt(s: Session, *, attempt_id: str, actor: Actor, why: str | Text = "") -> VerdictRevision:
     """Judge an attempt from plan and evidence alone, and keep the judgement as a new revision; none is ever replaced.
 
     The manifest goes into the store under its own hash, so that the bundle of this judgement can be made again at any time.
@@ -134,10 +136,10 @@ def judge_attempt(s: Session, *, attempt_id: str, actor: Actor, why: str = "") -
         raise QuadgateError("evidence_unreadable", error.text) from error
     document = json.loads(canonical_bytes(document))
     baseline = str((told["g2_baseline"] or {}).get("hash") or "")
-    revision = judgements.add(
-        s, attempt_id=attempt_id, document=document, manifest_hash="sha256:" + kept.sha256, actor=actor, why=why, g2_baseline=baseline
-    )
-    data = {"revision": revision.revision, "why": why, "verdict": revision.verdict, "hash": revision.hash, "manifest_hash": revision.manifest_hash}
+    rests_on = {"manifest_hash": "sha256:" + kept.sha256, "g2_baseline": baseline}
+    revision = judgements.add(s, attempt_id=attempt_id, document=document, actor=actor, why=kept_reason(why), **rests_on)
+    data = {"revision": revision.revision, "why": audited_reason(why), "verdict": revision.verdict, "hash": revision.hash}
+    data["manifest_hash"] = revision.manifest_hash
     record(s, actor=actor, action="attempt.judge", object_kind="attempt", object_id=attempt_id, data={**data, "plan_hash": revision.plan_hash})
     return revision
 

@@ -33,7 +33,7 @@ def _row(attempt: dict[str, Any], facts: Facts, words: Words) -> dict[str, Any]:
     kind = "rehearsal" if attempt.get("rehearsal") else "formal"
     verdict = None if attempt.get("rehearsal") else attempt.get("verdict")
     because = words.numbers(words.of("because", b) for b in attempt.get("because") or []) if verdict == "conditional" else ""
-    reason = words.text(attempt.get("problem")) or str(attempt.get("cancel_reason") or "") or str(attempt.get("rig_cause") or "")
+    reason = words.text(attempt.get("problem")) or words.text(attempt.get("cancel_reason")) or str(attempt.get("rig_cause") or "")
     return {
         "id": attempt["id"],
         "this": attempt["id"] == facts.attempt["id"],

@@ -14,6 +14,7 @@ from app.approvals import repository as approvals
 from app.approvals.models import Approval
 from app.attempts.forms import fields_of
 from app.attempts.models import Attempt, Step, VerdictRevision
+from app.attempts.moves import shown_reason
 from app.attempts.revisions import changes
 from app.deviations import views as deviation_views
 from app.engagements.models import Engagement
@@ -123,7 +124,7 @@ def _attempt(row: Attempt, judged: VerdictRevision | None) -> dict[str, Any]:
         "verdict": row.verdict if going_on else None if row.rehearsal or judged is None else judged.verdict,
         "because": list(judged.document.get("because") or []) if judged is not None else [],
         "problem": row.problem if status == "error" else None,
-        "cancel_reason": row.cancel_reason if status == "canceled" else "",
+        "cancel_reason": shown_reason(row.cancel_reason) if status == "canceled" else "",
         "rig_cause": row.rig_cause,
         "extension": {key: row.extension[key] for key in _EXTENSION} if row.extension else None,
         "plan_hash": row.plan_hash,

@@ -23,11 +23,12 @@ from app.settings import ROOT, settings
 from app.up import broker, leftovers
 from app.up import web as web_server
 from app.up.part import Part, kill
+from gates.text import Text
 
 log = logging.getLogger("quadgate.up")
 WORKERS = 2
 START_S, CANCEL_S, CANARY_LATE_S, BROKER_MUTE_S = 60.0, 60.0, 90.0, 5.0
-STOPPED = "The service was stopped."
+STOPPED = Text("The service was stopped.", "服务已停止。")
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,15 @@ import pytest
 from sqlalchemy import select
 
 from app.attempts.models import StepEvent
+from app.attempts.usecases import attempt_view
 from app.engine import events, marker, runs
 from app.engine.shutdown import cancel_running
 from app.engine.steps import cancel
 from app.kit.db import read_session
 from app.settings import settings
+from app.up.supervisor import STOPPED
 from tests.engine_kit import LOCAL, PLAYBOOKS, attempt_of, drive, ended, job_step, make_attempt, playbook_step, steps_of, wait_for
+from tests.people import Cast
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +29,7 @@ def test_what_a_canceled_playbook_said_before_its_end_is_stored_too() -> None:
     drive(attempt_id, until=lambda a: steps_of(a.id)[0].status == "starting")
     said = runs.folder_of(attempt_id, "survey", "run-1") / "events.jsonl"
     wait_for(lambda: any(event["data"].get("task") == "work" for event in events.read_new(said, 0)[0]))
-    cancel_running("over")  # before the engine has looked again
+    cancel_running(STOPPED)  # before the engine has looked again
     assert drive(attempt_id, until=ended).status == "canceled"
     with read_session() as s:
         stored = set(s.scalars(select(StepEvent.uuid).where(StepEvent.attempt_id == attempt_id, StepEvent.run == "run-1")))
@@ -35,7 +38,7 @@ def test_what_a_canceled_playbook_said_before_its_end_is_stored_too() -> None:
     wait_for(lambda: marker.carriers(attempt_id) == [])
 
 
-def test_what_goes_on_is_listed_host_by_host_with_what_the_host_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_on_is_listed_host_by_host_with_what_the_host_said(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     attempt_id = make_attempt(job_step(params={"kind": "run", "seconds": 60, "lines": 60}), hosts=LOCAL)
     drive(attempt_id, until=lambda a: steps_of(a.id)[0].status != "pending")
     real = cancel.drive.follow
@@ -47,7 +50,7 @@ def test_what_goes_on_is_listed_host_by_host_with_what_the_host_said(monkeypatch
         return found
 
     monkeypatch.setattr(cancel.drive, "follow", told)
-    cancel_running("over")
+    cancel_running(STOPPED)
     attempt = drive(attempt_id, until=ended)
     assert attempt.status == "canceled"
     assert attempt.problem is not None
@@ -55,3 +58,10 @@ def test_what_goes_on_is_listed_host_by_host_with_what_the_host_said(monkeypatch
         assert "gpu01" in attempt.problem[language]
         assert "The job x-soak goes on" in attempt.problem[language]
     assert attempt_of(attempt_id).lease_owner is None
+    with read_session() as s:  # why it was canceled, and what goes on, in the reader's language alone
+        view = attempt_view(s, attempt_id=attempt_id, actor=cast.admin)
+    assert view["cancel_reason"] == STOPPED.json()
+    reason = view["transitions"][-1]["reason"]
+    assert reason["en"].startswith("The service was stopped. ")
+    assert reason["zh-CN"].startswith("服务已停止。 ")
+    assert "service" not in reason["zh-CN"]

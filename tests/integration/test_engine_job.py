@@ -14,10 +14,11 @@ from sqlalchemy import func, select
 
 from app.accounts.actor import SYSTEM
 from app.attempts.models import Sample, StepEvent, Transition
+from app.attempts.moves import reason_pair
 from app.attempts.usecases import retry
 from app.engagements.models import Engagement
-from app.engine import policy
-from app.engine.context import Ctx
+from app.engine import policy, words
+from app.engine.context import Ctx, title_of
 from app.engine.models import HostLock
 from app.engine.move import move
 from app.engine.outcome import Outcome
@@ -26,8 +27,11 @@ from app.evidence.models import EvidenceFile
 from app.evidence.usecases import inputs
 from app.kit.clock import now
 from app.kit.db import database_now, read_session, write_session
+from app.kit.errors import QuadgateError
 from app.settings import settings
+from app.up.supervisor import STOPPED
 from gates.steps import judge_step, report_step
+from gates.text import Text
 from tests.engine_kit import LOCAL, PLAYBOOKS, attempt_of, drive, ended, job_step, make_attempt, steps_of
 
 
@@ -101,9 +105,11 @@ def test_silence_of_a_target_is_lost_contact_and_never_a_failure(state: Path, mo
     point_hosts_at(attempt_id, LOCAL)
     attempt = drive(attempt_id, until=ended)
     with read_session() as s:
-        events = list(s.scalars(select(Transition.event).where(Transition.attempt_id == attempt_id).order_by(Transition.generation)))
+        moved = list(s.scalars(select(Transition).where(Transition.attempt_id == attempt_id).order_by(Transition.generation)))
     assert attempt.status == "finished"
-    assert events == ["start", "lose_contact", "regain_contact", "finish"]
+    assert [t.event for t in moved] == ["start", "lose_contact", "regain_contact", "finish"]
+    title = title_of(steps_of(attempt_id)[0])
+    assert [reason_pair(t.reason) for t in moved[1:3]] == [words.SILENT.fill(step=title), words.HEARD_AGAIN.fill(step=title)]
     assert samples_of(attempt_id) == list(range(20))
 
 
@@ -154,6 +160,17 @@ def test_a_report_that_fails_after_a_broken_off_run_is_all_that_a_retry_makes_ag
     assert [folder.name for folder in (state / "lab").glob("*/gpu01/jobs/*")] == [f"{attempt_id}-run-1"]
 
 
+def test_why_a_report_could_not_be_written_is_said_in_each_language_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise QuadgateError("no_glyph", Text("The font lacks a glyph.", "字体缺字。"))
+
+    monkeypatch.setattr("app.reports.usecases.render", broken)
+    attempt = drive(make_attempt(report_step()), until=ended)
+    assert attempt.problem["code"] == "report_failed"
+    assert "The font lacks a glyph" in attempt.problem["en"]
+    assert "报告生成失败：字体缺字。排除后重试" in attempt.problem["zh-CN"]
+
+
 def _no_room(*_: Any, **__: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -164,7 +181,7 @@ def test_a_cancel_that_comes_while_a_move_is_under_way_is_not_slept_over(state: 
     def decide_and_be_canceled(ctx: Ctx) -> Outcome:
         outcome = move(ctx)
         if outcome.step.get("status") == "running":  # the job was started; the next look is due in two minutes
-            assert cancel_running("over") == [attempt_id]
+            assert cancel_running(STOPPED) == [attempt_id]
         return outcome
 
     monkeypatch.setattr("app.engine.advance.move", decide_and_be_canceled)

@@ -83,6 +83,7 @@ def test_an_inconclusive_g3_refuses_a_new_attempt_and_goes_on_itself(cast: Cast)
     assert (view["extension"]["pairs"], view["extension"]["by"], view["extension"]["said"]) == (2, "李伟", "双方同意补充")
     assert (view["extension"]["from_verdict"], view["extension"]["judged"]) == (first.hash, None)
     assert view["transitions"][-1]["event"] == "extend"
+    assert view["transitions"][-1]["reason"] == {"en": "By 2 run pairs: 双方同意补充", "zh-CN": "补充 2 个轮次对：双方同意补充"}
     assert [row.data["from_verdict"] for row in rows if row.action == "attempt.extension"] == [first.hash]
 
 

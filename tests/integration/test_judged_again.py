@@ -67,7 +67,9 @@ def test_a_pass_that_becomes_a_fail_stops_at_once_and_cancels_what_runs_on_its_s
         again(s, main, "fail")
         assert engagement.state == "stopped"
         assert soak.cancel_requested_at is not None
-        assert "G3" in soak.cancel_reason
+        shown = attempt_view(s, attempt_id=soak.id, actor=cast.viewer)["cancel_reason"]
+        assert shown == {key: engagement.state_reason[key] for key in ("en", "zh-CN")}
+        assert "G3" in shown["zh-CN"]
         with pytest.raises(Refused, match="Stop-loss"):
             start_attempt(s, engagement_id=engagement.id, gate="G4", actor=cast.li_wei)
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.approvals.models import Approval
 from app.attempts.models import Attempt, Step, VerdictRevision
+from app.attempts.moves import kept_reason
 from app.attempts.usecases import start_attempt
 from app.audit.chain import verify
 from app.audit.models import AuditRow
@@ -20,6 +21,7 @@ from app.kit.db import new_id, read_session, write_session
 from app.kit.errors import NotFound
 from app.reports import usecases
 from app.reports.models import Report
+from app.up.supervisor import STOPPED
 from gates.canonical import canonical_bytes, sha256_of
 from gates.model import StepKind
 from tests.people import Cast
@@ -143,15 +145,16 @@ def test_the_unpacking_form_and_other_attempts_come_from_the_tables_and_no_crede
     assert "credential" not in json.dumps(data).lower()
 
 
-def test_an_attempt_without_a_judgement_is_a_draft_with_its_end(cast: Cast) -> None:
+@pytest.mark.parametrize(("kept", "printed"), [("机房断电", "机房断电"), (kept_reason(STOPPED), "服务已停止。")], ids=["a-person", "the-service"])
+def test_an_attempt_without_a_judgement_is_a_draft_with_its_end(cast: Cast, kept: str, printed: str) -> None:
     with write_session() as s:
         attempt = start(s, cast)
-        attempt.status, attempt.cancel_reason, attempt.finished_at = "canceled", "机房断电", now()
+        attempt.status, attempt.cancel_reason, attempt.finished_at = "canceled", kept, now()
         s.flush()
         data = usecases.dataset(s, attempt_id=attempt.id, language="zh-CN")
     assert data["document"]["state"] == "draft"
     assert data["verdict"]["word"] == "none"
-    assert [(a["status"], a["reason"]) for a in data["attempts"]] == [("canceled", "机房断电")]
+    assert [(a["status"], a["reason"]) for a in data["attempts"]] == [("canceled", printed)]
 
 
 def test_an_unknown_attempt_or_report_is_not_found(cast: Cast) -> None:

@@ -76,7 +76,8 @@ def test_from_the_reboot_to_the_pass_by_an_approved_cause(cast: Cast, files: dic
         assert (attempt.verdict, view["verdict"]) == ("pass", "pass")
         assert [r["verdict"] for r in view["revisions"]] == ["inconclusive", "pass"]
         assert ("g4.clock_restarts", "inconclusive", "pass") in [(c["check"], c["from"], c["to"]) for c in view["revisions"][1]["changed"]]
-        assert "Cause of an event" in view["revisions"][1]["why"]
+        assert "Cause of an event" in view["revisions"][1]["why"]["en"]
+        assert "Cause" not in view["revisions"][1]["why"]["zh-CN"]
         assert view["causes"][0]["approved"] is True
         assert {r["revision"] for r in view["reports"]} == {1}  # the first issue, printed as R0, is named by the second
         told = repository.file_at(s, attempt.id, "evidence/inputs.json")

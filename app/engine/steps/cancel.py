@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Step
+from app.attempts.moves import reason_pair
 from app.engine import counting, drive, reconcile, runner, runs, words
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome, Trouble
@@ -88,8 +89,8 @@ def _canceled(ctx: Ctx, trouble: Trouble | None, partial: Outcome | None = None)
         for step_id in rest:
             s.get_one(Step, step_id).status = "canceled"
 
-    asked = ctx.attempt.cancel_reason
-    reason = Text(f"{asked} {trouble.text.en}".strip(), f"{asked} {trouble.text.zh}".strip()) if trouble else asked
+    asked = reason_pair(ctx.attempt.cancel_reason)
+    reason = Text(f"{asked.en} {trouble.text.en}".strip(), f"{asked.zh} {trouble.text.zh}".strip()) if trouble else asked
     writes = [*(partial.writes if partial else []), write]
     return Outcome(
         due_s=None,

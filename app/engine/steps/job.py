@@ -116,7 +116,7 @@ def _silent(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
     misses = int(memo.get("misses", 0)) + 1
     outcome = _later(ctx, {**memo, "misses": misses}, back_off_s(misses))
     if ctx.attempt.status == RunStatus.RUNNING:
-        outcome.event, outcome.reason = Event.LOSE_CONTACT, f"no answer from the target of {ctx.current.key}"
+        outcome.event, outcome.reason = Event.LOSE_CONTACT, words.SILENT.fill(step=title_of(ctx.current))
     return outcome
 
 
@@ -124,7 +124,7 @@ def _heard(ctx: Ctx, outcome: Outcome) -> Outcome:
     """Note that the target answered."""
     outcome.step["last_seen_at"] = ctx.now
     if ctx.attempt.status == RunStatus.LOST_CONTACT and outcome.event is None:
-        outcome.event, outcome.reason = Event.REGAIN_CONTACT, f"the target of {ctx.current.key} answers again"
+        outcome.event, outcome.reason = Event.REGAIN_CONTACT, words.HEARD_AGAIN.fill(step=title_of(ctx.current))
     return outcome
 
 

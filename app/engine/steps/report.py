@@ -21,6 +21,6 @@ def move(ctx: Ctx) -> Outcome:
             with write_session() as s:
                 made[language] = usecases.render(s, attempt_id=ctx.attempt.id, language=language).id
         except QuadgateError as error:
-            return failed(words.reports_failed(error.text("en")), result={**memo, "reports": made})
+            return failed(words.reports_failed(error.pair()), result={**memo, "reports": made})
         return Outcome(step={"status": "running", "result": {**memo, "reports": made}, "problem": None})
     return done(result={**memo, "reports": made})
