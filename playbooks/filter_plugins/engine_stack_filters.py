@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "roles" / "offload"))
-from engine_stack import RELEASES, describe
+from engine_stack import RELEASES, describe, image_of
 
 
 def engine_packages(site: Mapping[str, Any]) -> list[str]:
@@ -37,4 +37,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters of this file."""
-        return {"engine_packages": engine_packages, "rendered_arms": rendered_arms}
+        return {"engine_packages": engine_packages, "engine_image": image_of, "rendered_arms": rendered_arms}

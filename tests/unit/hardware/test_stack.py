@@ -59,8 +59,18 @@ def test_a_container_is_named_by_its_digest_and_sees_its_kv() -> None:
     argv = json.loads(json.dumps(engine("candidate")["files"]))[engine("candidate")["spec_path"]]["argv"]
     assert "/mnt/quadgate/array/kv/a1:/mnt/quadgate/array/kv/a1" in argv
     assert "/dev/kfd" in argv
+    pulled = {key: value for key, value in SITE["engine"].items() if key not in ("image_archive", "image_id")}
+    assert SITE["engine"]["image"] in json.dumps(engine("candidate", engine=pulled)["files"])
     with pytest.raises(ValueError, match="with its digest"):
-        engine("candidate", engine={**SITE["engine"], "image": "vllm:latest"})
+        engine("candidate", engine={**pulled, "image": "vllm:latest"})
+
+
+def test_a_carried_image_is_run_by_its_id_since_its_archive_keeps_no_digest() -> None:
+    ran = json.dumps(engine("candidate")["files"])
+    assert SITE["engine"]["image_id"] in ran
+    assert SITE["engine"]["image"] not in ran
+    with pytest.raises(ValueError, match=r"targets\.engine\.image_id is ''"):
+        engine("candidate", engine={key: value for key, value in SITE["engine"].items() if key != "image_id"})
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ TOOLS = {
     "lsmod": "tool_system",
     "modprobe": "tool_system",
     "systemctl": "tool_system",
+    "docker": "tool_docker",
 }
 
 

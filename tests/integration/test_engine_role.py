@@ -1,0 +1,58 @@
+"""The role engine_vllm by real Ansible: what it brings into a host, what a second time changes, and what its removal leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from tests.integration.role_lab import RoleLab
+
+NAME = "vllm/vllm-openai-rocm@sha256:" + "5" * 64
+
+
+def image_archive(path: Path) -> str:
+    """Write what `docker save` writes, and return the id of the image in it."""
+    config = json.dumps({"architecture": "amd64", "os": "linux"}).encode()
+    made = hashlib.sha256(config).hexdigest()
+    listed = json.dumps([{"Config": f"blobs/sha256/{made}", "RepoTags": None, "Layers": []}]).encode()
+    with tarfile.open(path, "w") as tar:
+        for name, content in ((f"blobs/sha256/{made}", config), ("manifest.json", listed)):
+            row = tarfile.TarInfo(name)
+            row.size = len(content)
+            tar.addfile(row, io.BytesIO(content))
+    return f"sha256:{made}"
+
+
+def container(folder: Path, **more: Any) -> dict[str, Any]:
+    """Return a site whose engine is a container that was carried in, with a model that is there."""
+    (folder / "model").mkdir(exist_ok=True)
+    (folder / "model" / "config.json").write_text("{}")
+    engine = {"kind": "vllm", "accelerator": "rocm", "install": "container", "port": 18400, "model": "m", "model_dir": str(folder / "model")}
+    return {"engine": {**engine, "image": NAME, "image_archive": str(folder / "image.tar"), **more}}
+
+
+def test_a_carried_image_is_known_by_its_id_loaded_once_and_taken_away(tmp_path: Path) -> None:
+    lab = RoleLab(tmp_path)
+    made = image_archive(tmp_path / "image.tar")
+    site = container(tmp_path, image_id=made)
+    first = lab.play("engine_vllm", site=site)
+    assert first.rc == 0, first.output
+    assert list(lab.kit.changes()["images"]) == [made]
+    assert json.loads((lab.root / "engine" / "engine.json").read_text())["image"] == made
+    second = lab.play("engine_vllm", site=site)
+    assert (second.rc, second.changed) == (0, 0), second.output
+    removed = lab.play("engine_vllm", site={}, engine_vllm_state="absent")
+    assert removed.rc == 0, removed.output
+    assert lab.kit.changes() == {}
+
+
+def test_an_archive_with_another_image_is_refused_and_says_what_was_in_it(tmp_path: Path) -> None:
+    lab = RoleLab(tmp_path)
+    made = image_archive(tmp_path / "image.tar")
+    told = lab.play("engine_vllm", site=container(tmp_path, image_id="sha256:" + "0" * 64))
+    assert told.rc != 0
+    assert "Loaded image ID: " + made in told.output
