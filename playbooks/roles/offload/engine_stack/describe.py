@@ -62,6 +62,24 @@ def _in_venv(engine: Mapping[str, Any], process: Mapping[str, Any]) -> Dict[str,
     return {**process, "argv": [f"{folder}/{process['argv'][0]}", *process["argv"][1:]], "env": {"PATH": path, **process["env"]}}
 
 
+def image_of(engine: Mapping[str, Any]) -> str:
+    """Return the name by which an image is checked and run: its id where it is carried in, its registry's digest where it is pulled.
+
+    Raises ValueError with a sentence. The id is the digest of the image's configuration, the same on every machine; `save` and `load` lose the other.
+    """
+    image, known = str(engine.get("image") or ""), str(engine.get("image_id") or "")
+    if engine.get("image_archive"):
+        if not re.fullmatch(r"sha256:[0-9a-f]{64}", known):
+            raise ValueError(
+                f"targets.engine.image_id is {known!r}; an image that is carried in (image_archive) loses its registry's digest. Give its id, "
+                "sha256:..., as `docker image inspect --format {{.Id}} NAME` prints it where the archive is saved."
+            )
+        return known
+    if not re.search(r"@sha256:[0-9a-f]{64}$", image):
+        raise ValueError(f"targets.engine.image is {image!r}; name it with its digest (NAME@sha256:...), so that every run has the same software.")
+    return image
+
+
 def _contained(engine: Mapping[str, Any], process: Mapping[str, Any], kv_dir: str, folder: str) -> Dict[str, Any]:
     """Run the program in a container in the foreground: the runtime hands signals on, so stopping it stops what is inside."""
     image = image_of(engine)
@@ -84,24 +102,6 @@ def _software(settings: Settings, connector: Optional[str]) -> Dict[str, Any]:
     """Return the flat keys that are compared between arms: an arm without a medium has the engine's own keys only."""
     e = settings.engine
     names = ("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "max_model_len", "max_num_seqs", "max_num_batched_tokens")
-def image_of(engine: Mapping[str, Any]) -> str:
-    """Return the name by which an image is checked and run: its id where it is carried in, its registry's digest where it is pulled.
-
-    Raises ValueError with a sentence. The id is the digest of the image's configuration, the same on every machine; `save` and `load` lose the other.
-    """
-    image, known = str(engine.get("image") or ""), str(engine.get("image_id") or "")
-    if engine.get("image_archive"):
-        if not re.fullmatch(r"sha256:[0-9a-f]{64}", known):
-            raise ValueError(
-                f"targets.engine.image_id is {known!r}; an image that is carried in (image_archive) loses its registry's digest. Give its id, "
-                "sha256:..., as `docker image inspect --format {{.Id}} NAME` prints it where the archive is saved."
-            )
-        return known
-    if not re.search(r"@sha256:[0-9a-f]{64}$", image):
-        raise ValueError(f"targets.engine.image is {image!r}; name it with its digest (NAME@sha256:...), so that every run has the same software.")
-    return image
-
-
     flat: Dict[str, Any] = {"model": e["model"], "kind": e["kind"], "accelerator": e["accelerator"]}
     flat.update({name: e[name] for name in (*names, "block_tokens", "kv_cache_dtype", "image", "image_id", "packages") if e.get(name) is not None})
     flat.update({f"l0.{key}": value for key, value in settings.tier("l0").items() if value is not None})
