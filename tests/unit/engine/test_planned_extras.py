@@ -24,6 +24,7 @@ ENGINE = {
     "prefill_token_s": 1e-6,
     "load_token_s": 1e-6,
     "start_timeout_s": 3600,
+    "stop_timeout_s": 120,
 }
 ATTEMPT = {"id": "a", "fence": 1, "seed": 1}
 HOST = {"name": "gpu01", "root": "/r", "python": "/usr/bin/python3"}

@@ -143,3 +143,16 @@ def test_the_time_that_a_model_may_load_reaches_the_probe_and_the_job() -> None:
     found = engine("candidate", engine=site["engine"])
     job = load(ROLES / "arm/filter_plugins/arm_job.py").arm_job(found, step, {"id": "a1", "fence": 1, "seed": 1}, site, HOST, {})
     assert (found["files"][found["spec_path"]]["timeout_s"], job["limits"]["start_timeout_s"]) == (5400, 5400)
+
+
+def test_a_container_and_a_unit_are_stopped_by_their_own_commands_and_have_two_minutes_to_end() -> None:
+    def spec(**change: Any) -> dict[str, Any]:
+        found = engine("candidate", engine={**SITE["engine"], **change})
+        specification: dict[str, Any] = found["files"][found["spec_path"]]
+        return specification
+
+    assert spec()["stop_argv"] == [["docker", "stop", "-t", "110", "quadgate-engine"], ["docker", "rm", "--force", "quadgate-engine"]]
+    assert (spec()["stop_timeout_s"], spec(stop_timeout_s=300)["stop_argv"][0][3]) == (120, "290")
+    unit = spec(install="venv", venv="/opt/vllm", supervision="unit")
+    assert unit["stop_argv"] == [["systemctl", "stop", "quadgate-engine.service"]]
+    assert spec(install="venv", venv="/opt/vllm")["stop_argv"] == []  # the probe's own child: SIGTERM, and time

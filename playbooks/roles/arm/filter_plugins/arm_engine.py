@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "offload"))
 from engine_stack import describe as real_engine
-from engine_stack.describe import launch
+from engine_stack.describe import STOP_S, launch
 
 # What belongs to the medium. Every other key of an arm is the engine's software, and shows up as a difference between arms.
 MEDIUM = ("mount_path", "device", "transport", "mount_options", "address")
@@ -188,7 +188,8 @@ def _real(
     root = str(host["root"])
     folder = f"{root}/engine/{_digest([dict(engine), place['offload'], keys, place['kv_dir'], place['port']])}"
     found = real_engine(engine, place["offload"], keys, {**place, "folder": folder})
-    started = launch(found["processes"], folder, host, str(engine.get("supervision") or "process"))
+    stop_s = int(engine.get("stop_timeout_s", STOP_S))
+    started = launch(found["processes"], folder, host, str(engine.get("supervision") or "process"), stop_s)
     described = {
         "model": str(engine["model"]),
         "kv_dirs": found["kv_dirs"],
@@ -202,11 +203,25 @@ def _real(
         "load_token_s": float(engine.get("load_token_s", 0.00002)) if found["kv_dirs"] else None,
     }
     files = {**found["files"], **started["files"]}
-    return {**described, **_process(started["argv"], started["env"], folder, root, place["port"], files, int(engine.get("start_timeout_s", 3600)))}
+    stops = {"stop_argv": started["stop_argv"], "stop_timeout_s": stop_s}
+    limit = int(engine.get("start_timeout_s", 3600))
+    return {**described, **_process(started["argv"], started["env"], folder, root, place["port"], files, limit, stops)}
 
 
-def _process(argv: list[str], env: dict[str, str], folder: str, root: str, port: int, files: Mapping[str, Any], timeout_s: int) -> dict[str, Any]:
-    """Return how the probe starts and stops the process, and the files for it. The folder's name is the digest of what runs."""
+def _process(
+    argv: list[str],
+    env: dict[str, str],
+    folder: str,
+    root: str,
+    port: int,
+    files: Mapping[str, Any],
+    timeout_s: int,
+    stops: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return how the probe starts and stops the process, and the files for it. The folder's name is the digest of what runs.
+
+    `stops`: the commands that end what is no child of it, and how long an engine may take to end (in s).
+    """
     url, pid_file = f"http://127.0.0.1:{port}", f"{root}/engine/engine.pid"
     spec = {
         "name": "engine",
@@ -217,6 +232,7 @@ def _process(argv: list[str], env: dict[str, str], folder: str, root: str, port:
         "pid_file": pid_file,
         "health_url": f"{url}/health",
         "timeout_s": timeout_s,
+        **(stops or {}),
     }
     contents = {f"{folder}/{name}": content for name, content in {**files, "spec.json": spec}.items()}
     return {
@@ -226,6 +242,7 @@ def _process(argv: list[str], env: dict[str, str], folder: str, root: str, port:
         "folder": folder,
         "files": contents,
         "start_timeout_s": timeout_s,
+        "stop_timeout_s": int((stops or {}).get("stop_timeout_s") or 10),
     }
 
 

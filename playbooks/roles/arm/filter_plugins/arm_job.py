@@ -20,8 +20,12 @@ def arm_job(
     site: Mapping[str, Any],
     host: Mapping[str, Any],
     faults: Mapping[str, float],
+    job: str = "",
 ) -> dict[str, Any]:
-    """Return the job file, the same at each call, so that a repeated start adopts the job that is there. Raises ValueError with a sentence."""
+    """Return the job file, the same at each call, so that a repeated start adopts the job that is there. Raises ValueError with a sentence.
+
+    `job`: its id, by default that of the step. `step.timeout_s`: what the plan allows the job, in s; an estimate of ours never ends it sooner.
+    """
     needed = (*_NEEDED, *(("seconds", "tier") if step.get("kind") == "soak" else ()))
     if lacking := [key for key in needed if key not in step]:
         raise ValueError(f"The step {step.get('key')} cannot become a job, it lacks {', '.join(lacking)}.")
@@ -30,7 +34,7 @@ def arm_job(
     expected = round(expected_s(engine, step), 1)
     return {
         "schema": 1,
-        "job": f"{attempt['id']}-{step['key']}",
+        "job": job or f"{attempt['id']}-{step['key']}",
         "kind": step["kind"],
         "fence": int(attempt["fence"]),
         "host": host["name"],
@@ -76,9 +80,13 @@ def arm_job(
         "limits": {
             "request_timeout_s": settings.get("request_timeout_s", 60),
             "start_timeout_s": engine["start_timeout_s"],
+            "stop_timeout_s": engine["stop_timeout_s"],
             "disk_quota_bytes": int(site.get("disk_quota_bytes", _QUOTA)),
             # A soak's load has its seconds beside it: the probe starts this time anew when the load begins.
-            "deadline_s": max(600, int(10 * (expected - _load_s(step)))) + _STARTS * engine["start_timeout_s"],
+            "deadline_s": max(
+                max(600, int(10 * (expected - _load_s(step)))) + _STARTS * engine["start_timeout_s"],
+                int(step.get("timeout_s") or 0) - int(_load_s(step)),
+            ),
         },
     }
 

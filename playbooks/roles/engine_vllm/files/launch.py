@@ -16,7 +16,7 @@ import sys
 import time
 from typing import Any, Dict, List, NoReturn
 
-STOP_S, LOOK_S = 60.0, 0.2
+STOP_S, LOOK_S = 110.0, 0.2  # the engine gives back accelerators and pinned memory; the unit allows 120 s
 
 
 class Ended(Exception):  # noqa: N818 - a signal, not an error

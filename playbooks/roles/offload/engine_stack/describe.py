@@ -17,6 +17,7 @@ DEVICES: Dict[str, List[str]] = {
 }
 CONTAINER = "quadgate-engine"
 UNIT = "quadgate-engine.service"
+STOP_S = 120  # until an engine that is asked to end is killed: it gives back accelerators and pinned memory, as TimeoutStopSec of the unit allows
 
 
 def describe(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]], keys: Mapping[str, Any], place: Mapping[str, Any]) -> Dict[str, Any]:
@@ -44,13 +45,35 @@ def describe(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]], ke
     }
 
 
-def launch(processes: List[Dict[str, Any]], folder: str, host: Mapping[str, Any], supervision: str = "process") -> Dict[str, Any]:
-    """Return {argv, env, files}: the engine alone as it is; several processes, or a service unit, by the launcher, which ends them together."""
+def launch(
+    processes: List[Dict[str, Any]], folder: str, host: Mapping[str, Any], supervision: str = "process", stop_s: int = STOP_S
+) -> Dict[str, Any]:
+    """Return {argv, env, files, group, stop_argv}: the engine alone as it is; several processes, or a unit, by the launcher, which ends all.
+
+    `group` tells whose the engine's processes are where they are not below the one that is started, `stop_argv` the commands that end them.
+    """
+    owned = _owned(processes, supervision, stop_s)
     if len(processes) == 1 and supervision == "process":
-        return {"argv": processes[0]["argv"], "env": processes[0]["env"], "files": {}}
+        return {"argv": processes[0]["argv"], "env": processes[0]["env"], "files": {}, **owned}
     argv = [host["python"], "-I", f"{host['root']}/engine/launch.py", f"{folder}/processes.json"]
     argv += ["--unit", UNIT] if supervision == "unit" else []
-    return {"argv": argv, "env": {}, "files": {"processes.json": {"processes": processes}}}
+    return {"argv": argv, "env": {}, "files": {"processes.json": {"processes": processes}}, **owned}
+
+
+def _owned(processes: List[Dict[str, Any]], supervision: str, stop_s: int) -> Dict[str, Any]:
+    """Return {group, stop_argv} of containers, of a unit, or of both: the containers that a unit starts are not in its control group.
+
+    The runtime kills an engine that has not ended by then; the probe waits a little longer than that.
+    """
+    stops = [["systemctl", "stop", UNIT]] if supervision == "unit" else []
+    group: Optional[Dict[str, Any]] = {"kind": "unit", "name": UNIT} if supervision == "unit" else None
+    contained = [process["container"] for process in processes if process.get("container")]
+    if contained:
+        runtime, names = contained[0]["runtime"], [one["name"] for one in reversed(contained)]  # the engine first
+        group = {"kind": "container", "runtime": runtime, "names": names}
+        stops += [[runtime, "stop", "-t", str(max(1, stop_s - 10)), name] for name in names]
+        stops += [[runtime, "rm", "--force", name] for name in names]
+    return {"group": group, "stop_argv": stops}
 
 
 def _in_venv(engine: Mapping[str, Any], process: Mapping[str, Any]) -> Dict[str, Any]:
@@ -95,7 +118,8 @@ def _contained(engine: Mapping[str, Any], process: Mapping[str, Any], kv_dir: st
         argv += ["--volume", f"{kv_dir}:{kv_dir}"]
     for key, value in sorted(process["env"].items()):
         argv += ["--env", f"{key}={value}"]
-    return {**process, "argv": [*argv, "--entrypoint", process["argv"][0], image, *process["argv"][1:]], "env": {}}
+    argv += ["--entrypoint", process["argv"][0], image, *process["argv"][1:]]
+    return {**process, "argv": argv, "env": {}, "container": {"runtime": argv[0], "name": name}}
 
 
 def _software(settings: Settings, connector: Optional[str]) -> Dict[str, Any]:

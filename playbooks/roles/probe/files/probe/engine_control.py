@@ -21,6 +21,8 @@ from probe.errors import ProbeError
 from probe.files import read_json, write_json
 from probe.selfexec import clean_environment
 
+_TO_STOP = ("stop_argv", "stop_timeout_s", "health_url", "log")
+
 
 def start(spec: Dict[str, Any]) -> Dict[str, Any]:
     """Start the engine unless exactly it runs, and wait until it is healthy. Return {state, pid, start_ticks, waited_s}."""
@@ -28,6 +30,7 @@ def start(spec: Dict[str, Any]) -> Dict[str, Any]:
         found = process(spec["pid_file"])
         state = "already running"
         if found is None:
+            _run_all(spec, float(spec.get("stop_timeout_s") or 10))  # what an earlier client left behind would hold name and port
             _refuse_a_stranger(spec)
             found, state = _spawn(spec), "started"
     began = time.monotonic()
@@ -36,14 +39,23 @@ def start(spec: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def stop(spec: Dict[str, Any]) -> Dict[str, Any]:
-    """End the engine and its children: SIGTERM, wait, SIGKILL. Stopping what does not run is fine."""
-    timeout = float(spec.get("stop_timeout_s") or 10)
+    """End the engine and all that belongs to it. Stopping what does not run is fine.
+
+    First the commands of `stop_argv` (of a container or a unit: the process of the pid file is only their client, and killing that leaves the
+    engine running), each waited for; then SIGTERM, wait, SIGKILL. `stop_argv` and `stop_timeout_s` stand in the pid file too, so that
+    whoever has only that can stop the engine as it wants to be stopped.
+    """
     with _guarded(spec["pid_file"]):
+        given = read_json(spec["pid_file"])
+        told = {**(given if isinstance(given, dict) else {}), **spec}
+        timeout = float(told.get("stop_timeout_s") or 10)
         found = process(spec["pid_file"])
         killed = False
+        family = {pid: proc.start_ticks(pid) for pid in proc.family(found["pid"])} if found else {}
+        _run_all(told, timeout)
         if found:
-            family = {pid: proc.start_ticks(pid) for pid in proc.family(found["pid"])}
-            os.kill(found["pid"], signal.SIGTERM)
+            with suppress(ProcessLookupError):
+                os.kill(found["pid"], signal.SIGTERM)
             if not _gone(family, timeout):
                 killed = True
                 for pid, ticks in family.items():
@@ -53,9 +65,35 @@ def stop(spec: Dict[str, Any]) -> Dict[str, Any]:
                     raise ProbeError(
                         "engine", "The engine %s (pid %d) does not end even by SIGKILL; look for a hung device." % (spec.get("name"), found["pid"])
                     )
+        _refuse_what_goes_on(told)
         if os.path.exists(spec["pid_file"]):
             os.unlink(spec["pid_file"])
     return {"name": spec.get("name"), "state": "stopped" if found else "was not running", "killed": killed, "pid": found["pid"] if found else None}
+
+
+def _run_all(spec: Dict[str, Any], timeout: float) -> None:
+    """Run the commands that stop a container or a unit. That there is none to stop is no error; what must not be is told afterwards."""
+    for argv in spec.get("stop_argv") or []:
+        with open(spec.get("log") or os.devnull, "ab") as log, suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(
+                [str(word) for word in argv],
+                env=clean_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                timeout=timeout + 30,
+                check=False,
+            )
+
+
+def _refuse_what_goes_on(spec: Dict[str, Any]) -> None:
+    """Refuse to call an engine stopped that still answers: what is measured next would be it. Only where its group is not ours to kill."""
+    url = spec.get("health_url")
+    if spec.get("stop_argv") and url and is_healthy(url):
+        commands = "; ".join(" ".join(str(word) for word in argv) for argv in spec["stop_argv"])
+        raise ProbeError(
+            "engine", "The engine %s still answers %s after %s. Stop it by hand, and look at %s." % (spec.get("name"), url, commands, spec.get("log"))
+        )
 
 
 def status(spec: Dict[str, Any]) -> Dict[str, Any]:
@@ -142,7 +180,7 @@ def _spawn(spec: Dict[str, Any]) -> Dict[str, Any]:
     child.returncode = 0  # it is on its own from here; we never wait for it
     if found["start_ticks"] is None:
         raise ProbeError("engine", "The engine %s ended at once. The end of its log: %s" % (spec.get("name"), tail(spec.get("log"))))
-    write_json(spec["pid_file"], dict(found, argv=argv, started_wall_ns=wall_ns()))
+    write_json(spec["pid_file"], dict(found, argv=argv, started_wall_ns=wall_ns(), **{k: spec[k] for k in _TO_STOP if spec.get(k)}))
     return found
 
 
