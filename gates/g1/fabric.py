@@ -13,7 +13,7 @@ from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.inventory import Inventory
 from gates.g1.links import Packs, port_of
 from gates.g1.order import Packed
-from gates.g1.pack import HostPack
+from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
 from gates.rules.estimates import beside
 from gates.text import Text
@@ -26,7 +26,9 @@ ERRORS = (
     *("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_pcs_symbol_err_phy", "rx_discards_phy", "tx_discards_phy"),
     *("link_down_events_phy", "tx_pause_storm_error_events", "module_high_temp"),
 )
-NEEDED = ("rx_crc_errors_phy", "link_down_events_phy")  # every adapter in question has them; without them nothing is known
+FLAGS = frozenset(f"{side} {level}" for side in ("high", "low") for level in ("alarm", "warning"))
+# What a module measures must raise its flags too: quantity -> what ethtool calls the flags. Other families (laser bias, laser power) as they come.
+FLAGGED = {"optics.temperature": "Module temperature", "optics.voltage": "Module voltage", "optics.rx_power": "Laser rx power"}
 Ask = Callable[["Plan", Packed, HostPack, HostPack | None, str], Finding]
 
 
@@ -113,15 +115,18 @@ def _mtu(plan: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface
 def _counters(_: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface: str) -> Finding:
     answer, link = pack.answer(f"ethtool-stats.{interface}"), pack.answer("ip-link")
     counted = {o.labels["name"]: o.value for o in answer.all("nic.counter") if isinstance(o.value, Decimal)}
-    if answer.problems or link.problems or any(name not in counted for name in NEEDED):
+    if answer.problems or link.problems:
         return doubtful(f"{nic.serial} {interface}", answer.problems or link.problems, answer.path)
-    errors = {name: counted[name] for name in ERRORS if counted.get(name)}
+    told = {name: counted.get(name) for name in ERRORS}
     for direction in ("rx", "tx"):
-        told = link.one(f"net.{direction}_errors", interface=interface)
-        if told is not None and isinstance(told.value, Decimal) and told.value:
-            errors[f"{direction} errors"] = told.value
+        seen = link.one(f"net.{direction}_errors", interface=interface)
+        told[f"{direction} errors"] = seen.value if seen is not None and isinstance(seen.value, Decimal) else None
+    errors = {name: value for name, value in told.items() if value}
     total = sum(errors.values(), Decimal(0))
-    words = {"s": nic.serial, "i": interface, "e": ", ".join(f"{k} {v:f}" for k, v in errors.items()) or "0"}
+    silent = [name for name, value in told.items() if value is None]
+    words = {"s": nic.serial, "i": interface, "e": ", ".join(f"{k} {v:f}" for k, v in errors.items()) or "0", "n": ", ".join(silent)}
+    if silent and not total:  # what an adapter does not count, nobody knows: the parties may agree not to test it
+        return unknown("{s} {i}: {n} is not told", "{s} {i}：未报告 {n}", answer.path, link.path, **words)
     return (bad if total else good)("{s} {i}: {e}", "{s} {i}：{e}", answer.path, value=total, **words)
 
 
@@ -134,7 +139,30 @@ def _optics(_: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface
     words = {"s": nic.serial, "i": interface, "m": serial.value, "a": ", ".join(raised)}
     if raised:
         return bad("{s} {i}: module {m} raises {a}", "{s} {i}：模块 {m} 告警 {a}", answer.path, value=Decimal(len(raised)), **words)
+    gaps = _silent_flags(answer)
+    if gaps:
+        words["n"] = ", ".join(gaps)
+        return unknown("{s} {i}: module {m} does not tell {n}", "{s} {i}：模块 {m} 未报告 {n}", answer.path, **words)
     return good("{s} {i}: module {m}", "{s} {i}：模块 {m}", answer.path, value=Decimal(0), **words)
+
+
+def _silent_flags(answer: Answer) -> list[str]:
+    """Return the flags that a module should tell and does not. None only where all are told, or the module itself says that it has none.
+
+    Each family (laser bias, one a channel) has high and low, alarm and warning; what the module measures has a family.
+    """
+    flags: dict[tuple[str, str], set[str]] = {}
+    for quantity, family in FLAGGED.items():
+        for o in answer.all(quantity):
+            flags.setdefault((family, o.labels.get("channel", "")), set())
+    for o in answer.all("optics.alarm"):
+        flags.setdefault((o.labels["family"], o.labels["channel"]), set()).add(o.labels["level"])
+    without = any(o.value == "No" for what in ("optics.flags", "optics.diagnostics") for o in answer.all(what)) or answer.all("optics.passive")
+    if without and not answer.all("optics.alarm"):
+        return []
+    if not flags:
+        return ["alarm flags"]
+    return [" ".join(filter(None, (*key, level))) for key, told in flags.items() for level in sorted(FLAGS - told)]
 
 
 def _bandwidth(plan: Plan, nic: Packed, pack: HostPack, storage: HostPack | None, interface: str) -> Finding:

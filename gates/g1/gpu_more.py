@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared, by_agreement
 from gates.g1.declared_more import GPU_ECC, GPU_FIRMWARE, GPU_LINK, GPU_STRESS, MEMORY
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
+from gates.g1.findings import Finding, State, bad, conclude, doubtful, good, unknown
+from gates.g1.gpus import devices, gpu_lists
 from gates.g1.links import Packs
-from gates.g1.pack import Answer
+from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
 from gates.rules.estimates import beside, percent
 from gates.text import Text
@@ -29,23 +30,49 @@ def part_checks(plan: Plan, engines: tuple[str, ...], survey: Packs, *, gpus: bo
     )
     if not gpus:
         return
-    for declared, name, ask, passed in (
-        (GPU_ECC, "amd-smi-metric", _ecc, Text("No uncorrectable or deferred ECC error on {n} hosts.", "{n} 台主机均无不可纠正或延迟 ECC 错误。")),
-        (GPU_LINK, "amd-smi-metric", _link, Text("All GPUs of {n} hosts have the same PCIe link.", "{n} 台主机各 GPU 的 PCIe 链路一致。")),
-        (GPU_FIRMWARE, "amd-smi-firmware", _firmware, Text("The GPUs of {n} hosts run equal firmware.", "{n} 台主机各 GPU 固件一致。")),
+    for declared, name, ask, each, passed in (
+        (
+            GPU_ECC,
+            "amd-smi-metric",
+            _ecc,
+            "gpu.ecc_uncorrectable",
+            Text("No uncorrectable or deferred ECC error on {n} hosts.", "{n} 台主机均无不可纠正或延迟 ECC 错误。"),
+        ),
+        (
+            GPU_LINK,
+            "amd-smi-metric",
+            _link,
+            "gpu.pcie_width",
+            Text("All GPUs of {n} hosts have the same PCIe link.", "{n} 台主机各 GPU 的 PCIe 链路一致。"),
+        ),
+        (
+            GPU_FIRMWARE,
+            "amd-smi-firmware",
+            _firmware,
+            "gpu.firmware",
+            Text("The GPUs of {n} hosts run equal firmware.", "{n} 台主机各 GPU 固件一致。"),
+        ),
     ):
-        yield _over(declared, plan, engines, survey, name, ask, passed)
+        yield _over(declared, plan, engines, survey, name, ask, passed, each)
 
     def stress(host: str, answer: Answer) -> Finding:
         return _stress(host, answer, plan.g1.gpu_stress_spread_max)
 
     steady = Text("The GPUs of {n} hosts are steady under stress.", "{n} 台主机的 GPU 在压力下稳定。")
-    yield _over(GPU_STRESS, plan, engines, survey, "rvs", stress, steady)
+    yield _over(GPU_STRESS, plan, engines, survey, "rvs", stress, steady, "rvs.flops")
 
 
 def _over(
-    declared: Declared, plan: Plan, hosts: tuple[str, ...], survey: Packs, name: str, ask: Callable[[str, Answer], Finding], passed: Text
+    declared: Declared,
+    plan: Plan,
+    hosts: tuple[str, ...],
+    survey: Packs,
+    name: str,
+    ask: Callable[[str, Answer], Finding],
+    passed: Text,
+    each_gpu: str = "",
 ) -> CheckResult | dict[str, Any]:
+    """Return the check over all hosts. `each_gpu`: the quantity that the answer must tell of every GPU that the host lists, and of no other."""
     findings: list[Finding] = []
     brought = False
     for host in hosts:
@@ -55,10 +82,27 @@ def _over(
             continue
         answer = pack.answer(name)
         brought = brought or bool(answer.tool)
-        findings.append(doubtful(host, answer.problems, answer.path) if answer.problems else ask(host, answer))
+        finding = doubtful(host, answer.problems, answer.path) if answer.problems else ask(host, answer)
+        findings.append((_not_every_gpu(pack, answer, each_gpu) if each_gpu and finding.state is State.GOOD else None) or finding)
     values = [f.value for f in findings if f.value is not None]
     worst = (min(values) if declared.direction == "higher" else max(values)) if values else None
     return by_agreement(declared, plan, conclude(declared.blank(plan), findings, passed=passed, value=worst), brought=brought)
+
+
+def _not_every_gpu(pack: HostPack, answer: Answer, quantity: str) -> Finding | None:
+    """Return what keeps an answer from being about all GPUs of a host, or None. rvs names GPUs by ids of its own, which only their number matches."""
+    listed = gpu_lists(pack)
+    gap = next((row for row in listed if row.problems), None)
+    if gap is not None:
+        return doubtful(pack.host, gap.problems, gap.path)
+    wanted, told = {device.index for row in listed for device in devices(row)}, {o.labels["gpu"] for o in answer.all(quantity)}
+    if len(wanted) == len(told) if answer.tool == "rvs" else wanted == told:
+        return None
+    words: dict[str, Any] = {"h": pack.host, "n": len(told), "m": len(wanted), "g": ", ".join(sorted(wanted ^ told))}
+    if answer.tool == "rvs":
+        return unknown("{h}: {n} GPUs were put under stress, {m} are listed", "{h}：{n} 块 GPU 接受了压力测试，清单为 {m} 块", answer.path, **words)
+    text = "{h}: {n} GPUs are told of, {m} are listed (the difference: {g})", "{h}：报告了 {n} 块 GPU，清单为 {m} 块（差异：{g}）"
+    return unknown(*text, answer.path, *(row.path for row in listed), **words)
 
 
 def _memory(host: str, answer: Answer) -> Finding:
@@ -119,6 +163,8 @@ def _stress(host: str, answer: Answer, limit: Decimal) -> Finding:
             by_gpu.setdefault(o.labels["gpu"], []).append(o.value)
     if not by_gpu or any(len(v) < WORST_OF or max(v) <= 0 for v in by_gpu.values()):
         return unknown("{h}: fewer than {n} intervals of a GPU are told", "{h}：某 GPU 的时段少于 {n} 个", answer.path, h=host, n=WORST_OF)
+    answered = {o.labels["gpu"] for name in ("rvs.met", "rvs.pass") for o in answer.all(name)}
+    silent = ", ".join(sorted(set(by_gpu) - answered))
     refused = [o.labels["gpu"] for name, no in (("rvs.met", "FALSE"), ("rvs.pass", "false")) for o in answer.all(name) if o.value == no]
     spreads = {gpu: (Fraction(max(v)) - Fraction(min(v))) / Fraction(max(v)) for gpu, v in by_gpu.items()}
     worst = max(spreads, key=lambda gpu: spreads[gpu])
@@ -127,4 +173,8 @@ def _stress(host: str, answer: Answer, limit: Decimal) -> Finding:
     if refused:
         return bad("{h}: GPU {r} missed its target", "{h}：GPU {r} 未达目标", answer.path, value=told, **words)
     text = "{h}: the intervals of GPU {g} differ by {v}", "{h}：GPU {g} 各时段相差 {v}"
-    return (good if spreads[worst] <= Fraction(limit) else bad)(*text, answer.path, value=told, **words)
+    if spreads[worst] > Fraction(limit):
+        return bad(*text, answer.path, value=told, **words)
+    if silent:
+        return unknown("{h}: rvs does not say whether GPU {g} met its target", "{h}：rvs 未说明 GPU {g} 是否达标", answer.path, h=host, g=silent)
+    return good(*text, answer.path, value=told, **words)

@@ -2,7 +2,9 @@
 
 Observations: qos.trust, qos.dcbx (text), qos.pfc (1 or 0; label `priority`), qos.dscp (text, codes by comma; label `priority`);
 optics.identifier, optics.vendor, optics.part, optics.serial (text), optics.temperature (K), optics.voltage (V), optics.rx_power (mW; label
-`channel`), optics.alarm (1 or 0; label `name`); nic.counter (1, or us for pause durations; label `name`).
+`channel`), optics.alarm (1 or 0; labels `name`, `family` such as Laser rx power, `level` such as high alarm, `channel` or empty); optics.flags,
+optics.diagnostics (Yes or No: whether the module has any), optics.passive (what a cable without electronics calls itself);
+nic.counter (1, or us for pause durations; label `name`).
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ _VOLTS = re.compile(r"^([0-9]{1,3}(?:\.[0-9]{1,6})?) V(?:olts)?\b")
 _POWER = re.compile(r"^([0-9]{1,6}(?:\.[0-9]{1,6})?) mW\b")
 _RX = re.compile(r"^(?:Rcvr signal avg optical power|Receiver signal average optical power)\s*(?:\(Channel ([0-9]{1,2})\))?$")
 _COUNTER = re.compile(r"^\s+([A-Za-z0-9_.\-\[\]]{1,80}(?: [A-Za-z0-9_.\-\[\]]{1,40}){0,4}):\s+([0-9]{1,20})$")
+_FLAG = re.compile(r"^(.{1,60}?) (high|low) (alarm|warning)(?:\s*\((?:Chan|Channel) ?([0-9]{1,2})\))?$")
+_PASSIVE = re.compile(r"copper|passive", re.IGNORECASE)
+_HAS = {"Alarm/warning flags implemented": "optics.flags", "Optical diagnostics support": "optics.diagnostics"}
 _MODULE = {"Identifier": "optics.identifier", "Vendor name": "optics.vendor", "Vendor PN": "optics.part", "Vendor SN": "optics.serial"}
 
 
@@ -81,8 +86,13 @@ def _module_field(key: str, value: str, found: Collector) -> None:
         _measured(_VOLTS, "V", "V", key, value, "optics.voltage", found)
     elif rx:
         _measured(_POWER, "mW", "mW", key, value, "optics.rx_power", found, channel=rx[1] or "1")
-    elif key.endswith((" alarm", " warning")) and value in ("On", "Off"):
-        found.see("optics.alarm", Decimal(int(value == "On")), "1", name=key)
+    elif key in _HAS:
+        found.see(_HAS[key], value, "text")
+    elif key in ("Transmitter technology", "Transceiver type") and _PASSIVE.search(value):
+        found.see("optics.passive", value, "text")
+    elif (flag := _FLAG.match(key)) and value in ("On", "Off"):
+        labels = {"name": " ".join(key.split()), "family": flag[1], "level": f"{flag[2]} {flag[3]}", "channel": flag[4] or ""}
+        found.see("optics.alarm", Decimal(int(value == "On")), "1", **labels)
 
 
 def _measured(form: re.Pattern[str], unit: str, to: str, key: str, raw: str, quantity: str, found: Collector, **labels: str) -> None:

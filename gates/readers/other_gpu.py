@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from gates.model import Reading
@@ -34,7 +35,7 @@ _TEXT_KEYS = {
 _PAIR = re.compile(r"([0-9]{1,9})\s*/\s*([0-9]{1,9})")
 _NPU_HEAD = ("Health", "Power(W)", "Temp(C)")
 _NPU_HEAD_2 = ("Bus-Id", "HBM-Usage(MB)")
-_RVS = re.compile(r"^\[(?P<level>[A-Z]+)\s*\]\s*\[\s*[0-9.]+\s*\]\s*\[(?P<action>[^\]]+)\]\s*(?P<rest>.*)$")
+_RVS = re.compile(r"^\[(?P<level>[A-Z]+)\s*\]\s*\[\s*(?P<at>[0-9.]{1,30})\s*\]\s*\[(?P<action>[^\]]+)\]\s*(?P<rest>.*)$")
 _RVS_GPU = re.compile(r"GPU\s*:{0,2}\s*\(?([0-9]{1,10})\)?\]?")
 _RVS_FLOPS = re.compile(r"\bGFLOPS:?\s+([0-9]{1,12}(?:\.[0-9]{1,6})?)")
 _RVS_MET = re.compile(r"\bmet:\s*(TRUE|FALSE)\b")
@@ -136,6 +137,7 @@ def read_rvs(data: bytes) -> Reading:
     if text is None:
         return found.reading()
     counts: dict[tuple[str, str], int] = {}
+    times: dict[tuple[str, str], list[Decimal]] = {}
     for line in text.splitlines():
         match = _RVS.match(line)
         if match is None:
@@ -150,10 +152,28 @@ def read_rvs(data: bytes) -> Reading:
         elif flops and "Target" not in match["rest"]:
             key = (labels["action"], labels["gpu"])
             counts[key] = counts.get(key, 0) + 1
+            times.setdefault(key, []).append(exact(match["at"]) or Decimal(0))
             found.see("rvs.flops", Decimal(flops[1]), "GFLOPS", **labels, n=str(counts[key]))
+    for key, seen in times.items():
+        _without_gap(*key, seen, found)
     if not found.observations:
         found.trouble("unknown_shape", "No result line of rvs stands in this text.", "文本中没有 rvs 的结果行。")
     return found.reading()
+
+
+def _without_gap(action: str, gpu: str, times: list[Decimal], found: Collector) -> None:
+    """Add the problem of a missing interval: rvs writes one line each log interval, so a step of two intervals is a line that was lost."""
+    steps = sorted(later - earlier for earlier, later in pairwise(times))
+    if len(steps) > 1 and 2 * steps[-1] > 3 * steps[(len(steps) - 1) // 2]:
+        found.trouble(
+            "rows_incomplete",
+            "{action} of GPU {gpu}: an interval is missing; one step is {most} s, the others {usual} s.",
+            "GPU {gpu} 的 {action}：缺少一个时段；某一间隔为 {most} s，其余为 {usual} s。",
+            action=action,
+            gpu=gpu,
+            most=steps[-1],
+            usual=steps[(len(steps) - 1) // 2],
+        )
 
 
 def _rvs_json(value: Any, found: Collector, depth: int) -> None:

@@ -90,7 +90,9 @@ def perftest(files: Files, value: str) -> Files:
 
 
 def stress(files: Files, value: str) -> Files:
-    told = "".join(f"[RESULT] [ 5123{n}.130442] [gst-0] [GPU:: 7] GFLOPS {v}\n" for n, v in enumerate(("100000", value, "100000")))
+    gpus = range(8)
+    told = "".join(f"[RESULT] [ 5123{n}.130442] [gst-0] [GPU:: {g}] GFLOPS {v}\n" for n, v in enumerate(("100000", value, "100000")) for g in gpus)
+    told += "".join(f"[RESULT] [ 51239.130442] [gst-0] [GPU:: {g}] Target GFLOPS: 90000 met: TRUE\n" for g in gpus)
     return with_command(files, "survey", "gpu01", "rvs", "rvs", told.encode())
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gates.g1.declared_more import MORE
+from gates.g1.fabric import ERRORS
 from gates.g1_arrival import judge
 from gates.judge import judge as judge_bundle
 from gates.model import CheckResult, GateJudgement, Severity, Verdict
@@ -49,6 +50,11 @@ def with_command(files: Files, step: str, host: str, name: str, tool: str, out: 
         ("no-pfc", "g1.link.pfc", "lossless priority none", "无损优先级"),
         ("link-partner-errors", "g1.pcie.aer", "its port included", "含上游端口"),
         ("gpu-ecc", "g1.gpu.ecc", "GPU 0: 1", "ECC 错误"),
+        ("gpu-firmware", "g1.gpu.firmware", "RLC 37 / 38", "各 GPU 固件不同"),
+        ("gpu-narrow", "g1.gpu.link", "GPU 7 has x8", "其余为 x16"),
+        ("port-errors", "g1.link.counters", "rx_symbol_err_phy 1", "rx_symbol_err_phy 1"),
+        ("interface-errors", "g1.link.counters", "rx errors 1", "rx errors 1"),
+        ("hot-optic", "g1.link.optics", "raises Module temperature high alarm", "告警 Module temperature high alarm"),
     ],
 )
 def test_a_fault_fails_its_own_check_in_words(fault, name, says, zh):
@@ -127,13 +133,29 @@ def test_perftests_json_takes_its_unit_from_the_command_line_and_without_it_is_n
         assert check(judged(files, evidence={"required": ["rdma_bandwidth"]}), "g1.rdma.bandwidth").verdict is verdict
 
 
+STEADY = b"".join(b"[RESULT] [ 1%d.0] [gst] [GPU:: 2885%d] GFLOPS 960%d0\n" % (n, gpu, n) for n in range(4) for gpu in range(8))
+MET = b"".join(b"[RESULT] [ 99.0] [gst] [GPU:: 2885%d] Target GFLOPS: 90000 met: TRUE\n" % gpu for gpu in range(8))
+DIPS = b"[RESULT] [ 14.0] [gst] [GPU:: 28857] GFLOPS 60000\n"
+
+
 def test_a_stress_run_is_judged_from_its_intervals_not_from_its_peak(whole):
-    steady = b"".join(b"[RESULT] [ 1%d.0] [gst] [GPU:: 7] GFLOPS 960%d0\n" % (n, n) for n in range(4))
-    met = b"[RESULT] [ 99.0] [gst] [GPU:: 7] Target GFLOPS: 90000 met: TRUE\n"
-    dips = b"[RESULT] [ 50.0] [gst] [GPU:: 7] GFLOPS 60000\n"
-    for out, verdict in ((steady + met, Verdict.PASS), (steady + dips + met, Verdict.FAIL), (met, Verdict.INCONCLUSIVE)):
-        files = with_command(whole, "survey", "gpu01", "rvs", "rvs", out)
-        assert check(judged(files, evidence={"required": ["gpu_stress"]}), "g1.gpu.stress").verdict is verdict
+    assert stressed(whole, STEADY + MET) is Verdict.PASS
+    assert stressed(whole, STEADY + DIPS + MET) is Verdict.FAIL
+    assert stressed(whole, STEADY + DIPS) is Verdict.FAIL
+    assert stressed(whole, MET) is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("gone", [b"[ 11.0] [gst] [GPU:: 28853]", b"met: TRUE", b"[GPU:: 28857]"])
+def test_a_stress_run_that_lacks_a_gpu_an_interval_or_an_answer_says_nothing(whole, gone):
+    lines = (STEADY + MET).splitlines(keepends=True)
+    first = next(line for line in lines if gone in line)
+    kept = [line for line in lines if line != first] if b"28857" not in gone else [line for line in lines if gone not in line]
+    assert stressed(whole, b"".join(kept)) is Verdict.INCONCLUSIVE
+
+
+def stressed(files: Files, out: bytes) -> Verdict:
+    """Return what the stress check makes of an output of rvs on the engine host."""
+    return check(judged(with_command(files, "survey", "gpu01", "rvs", "rvs", out), evidence={"required": ["gpu_stress"]}), "g1.gpu.stress").verdict
 
 
 def test_firmware_that_differs_on_one_gpu_of_eight_fails(whole):
@@ -143,6 +165,64 @@ def test_firmware_that_differs_on_one_gpu_of_eight_fails(whole):
     result = check(judged({**whole, path: json.dumps(document).encode()}), "g1.gpu.firmware")
     assert result.verdict is Verdict.FAIL
     assert "148 / 149" in result.reason.en
+
+
+@pytest.mark.parametrize(
+    ("fault", "name", "taken"),
+    [
+        ("port-errors", "g1.link.counters", b"     rx_symbol_err_phy: 1\n"),
+        ("hot-optic", "g1.link.optics", b"Module temperature high"),
+    ],
+)
+def test_a_line_that_tells_a_fault_of_a_port_is_missed_when_it_is_gone(fault, name, taken):
+    files = evidence({fault: 1})
+    path = next(p for p, data in files.items() if taken in data and p.endswith(".out"))
+    files[path] = b"".join(line for line in files[path].splitlines(keepends=True) if taken not in line)
+    assert check(judged(files), name).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_every_error_counter_of_a_port_must_be_told(whole, name):
+    path = f"{SURVEY}ethtool-stats.ens8f0np0.out"
+    left = b"".join(line for line in whole[path].splitlines(keepends=True) if name.encode() not in line)
+    result = check(judged({**whole, path: left}), "g1.link.counters")
+    assert (result.verdict, name in result.reason.en) == (Verdict.INCONCLUSIVE, True)
+
+
+def test_an_interface_without_the_kernels_counters_is_not_free_of_errors():
+    files = evidence({"interface-errors": 1})
+    path = f"{SURVEY}ip-link.out"
+    for gone in ("stats64", "rx"):
+        document = json.loads(files[path])
+        for row in document:
+            (row if gone == "stats64" else row["stats64"]).pop(gone)
+        assert check(judged({**files, path: json.dumps(document).encode()}), "g1.link.counters").verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("fixture", ["good-passive-copper.txt", "good-no-diagnostics.txt"])
+def test_a_cable_without_electronics_names_itself_and_needs_no_alarms(whole, fixture):
+    path, told = f"{SURVEY}ethtool-module.ens8f0np0.out", (FIXTURES / "ethtool-module" / fixture).read_bytes()
+    assert check(judged({**whole, path: told}), "g1.link.optics").verdict is Verdict.PASS
+    silent = b"".join(line for line in told.splitlines(keepends=True) if b"opper" not in line and b"diagnostics" not in line)
+    assert check(judged({**whole, path: silent}), "g1.link.optics").verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("fault", "output", "index", "name"),
+    [
+        ("gpu-ecc", "amd-smi-metric", 0, "g1.gpu.ecc"),
+        ("gpu-narrow", "amd-smi-metric", -1, "g1.gpu.link"),
+        ("gpu-firmware", "amd-smi-firmware", -1, "g1.gpu.firmware"),
+    ],
+)
+def test_the_gpu_that_has_the_fault_is_missed_when_it_is_left_out(fault, output, index, name):
+    files = evidence({fault: 1})
+    path = f"evidence/survey/gpu01/{output}.out"
+    document = json.loads(files[path])
+    document["gpu_data"].pop(index)
+    result = check(judged({**files, path: json.dumps(document).encode()}), name)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "7 GPUs are told of, 8 are listed" in result.reason.en
 
 
 def test_the_whole_gate_still_passes_with_all_of_it(whole):

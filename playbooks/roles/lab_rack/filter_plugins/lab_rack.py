@@ -114,6 +114,36 @@ def _gpu_ecc(seen: dict[str, Any], strength: float) -> None:
         gpu["uncorrectable"] = _count(strength)
 
 
+def _port_errors(seen: dict[str, Any], strength: float) -> None:
+    """Let the first port count that many symbol errors."""
+    for nic in seen["nics"][:1]:
+        nic["counters"] = {"rx_symbol_err_phy": _count(strength)}
+
+
+def _interface_errors(seen: dict[str, Any], strength: float) -> None:
+    """Let the kernel count that many receive errors of the first interface, and its adapter none."""
+    for nic in seen["nics"][:1]:
+        nic["rx_errors"] = _count(strength)
+
+
+def _hot_optic(seen: dict[str, Any], strength: float) -> None:
+    """Let the module of the first ports be so hot that it raises its alarm."""
+    for nic in seen["nics"][: _count(strength)]:
+        nic["optic"] = {**nic["optic"], "temperature_c": 78.5}
+
+
+def _gpu_firmware(seen: dict[str, Any], strength: float) -> None:
+    """Give the last GPUs an older firmware of one block."""
+    for gpu in seen["gpus"][-_count(strength) :]:
+        gpu["firmware"] = {"RLC": "37"}
+
+
+def _gpu_narrow(seen: dict[str, Any], strength: float) -> None:
+    """Let the last GPUs train half of their lanes."""
+    for gpu in seen["gpus"][-_count(strength) :]:
+        gpu["link"] = {**gpu["link"], "width": max(1, gpu["link"]["rated_width"] // 2)}
+
+
 def _count(strength: float) -> int:
     """Return how many pieces a strength means: one up to 1, above that as many."""
     return max(1, int(strength))
@@ -133,6 +163,11 @@ FAULTS: dict[str, Callable[[dict[str, Any], float], None]] = {
     "no-pfc": _no_pfc,
     "link-partner-errors": _link_partner_errors,
     "gpu-ecc": _gpu_ecc,
+    "gpu-firmware": _gpu_firmware,
+    "gpu-narrow": _gpu_narrow,
+    "port-errors": _port_errors,
+    "interface-errors": _interface_errors,
+    "hot-optic": _hot_optic,
 }
 
 

@@ -109,7 +109,7 @@ def _ip(argv: List[str], rack: Dict[str, Any]) -> int:
                 "flags": flags,
                 "mtu": nic["mtu"],
                 "operstate": operational,
-                "stats64": {"rx": zero, "tx": zero},
+                "stats64": {"rx": {**zero, "errors": nic.get("rx_errors", 0)}, "tx": zero},
             }
         )
     if "dev" in argv:

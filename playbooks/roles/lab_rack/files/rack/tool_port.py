@@ -6,6 +6,8 @@ from typing import Any, Dict, List
 import state
 
 COUNTERS = ("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_pcs_symbol_err_phy", "rx_discards_phy", "tx_discards_phy", "link_down_events_phy")
+FLAGS = ("high alarm", "low alarm", "high warning", "low warning")
+CHANNELS = (1, 2, 3, 4)
 STORMS = ("tx_pause_storm_warning_events", "tx_pause_storm_error_events", "module_high_temp")
 
 
@@ -46,9 +48,12 @@ def module(nic: Dict[str, Any]) -> int:
         ("Module temperature", "%.2f degrees C / %.2f degrees F" % (celsius, celsius * 9 / 5 + 32)),
         ("Module voltage", "3.2800 Volts"),
         ("Alarm/warning flags implemented", "Yes"),
-        ("Module temperature high alarm", "On" if celsius >= 75 else "Off"),
-        ("Rcvr signal avg optical power(Channel 1)", "0.9000 mW / -0.46 dBm"),
     ]
+    rows += [("Laser bias current %-12s(Chan %d)" % (flag, c), "Off") for c in CHANNELS for flag in FLAGS]
+    rows += [("Module temperature %s" % flag, "On" if flag.startswith("high") and celsius >= 75 else "Off") for flag in FLAGS]
+    rows += [("Module voltage %s" % flag, "Off") for flag in FLAGS]
+    rows += [("Laser %s power %-12s(Channel %d)" % (way, flag, c), "Off") for way in ("tx", "rx") for c in CHANNELS for flag in FLAGS]
+    rows += [("Rcvr signal avg optical power(Channel %d)" % c, "0.9000 mW / -0.46 dBm") for c in CHANNELS]
     for key, value in rows:
         print("\t%-42s: %s" % (key, value))
     return 0
