@@ -14,33 +14,66 @@ from gates.plan import Plan
 from gates.text import Text
 
 NO_VERDICT = Text(
-    "This is no verdict: the evidence was looked at under a plan that was not agreed before it. What was sealed stands.",
-    "这不是判定：此处按并非事先约定的计划查看证据。已封存的计划及其判定不变。",
+    "This is no verdict: the evidence was looked at under a plan that was not agreed before it, or by another judge. What was sealed stands.",
+    "这不是判定：此处按并非事先约定的计划、或由另一判定程序查看证据。已封存的计划及其判定不变。",
 )
 _COMPARED = ("verdict", "because", "value", "limit", "reason")
 Fields = dict[str, Any]
 
 
-def what_if(bundle: Bundle, plan: Plan) -> Fields:
-    """Return how the judgement would differ under another plan: {sealed, other, plan: [...], judge, checks: [...], claims: [...]}.
+def what_if(bundle: Bundle, plan: Plan | None = None) -> Fields:
+    """Return how the judgement would differ under another plan; without one, by this judge alone.
 
-    `judge` names the judge that the bundle was made by and this one; where they differ, `stored` holds what this judge changes by itself.
+    {before, sealed, other, plan: [...], judge, stored: [...], read: [...], checks: [...], claims: [...]}. `before` is the head of the verdict
+    that the bundle holds, or null. `judge` names the judge that the bundle was made by and this one; where they differ, `stored` holds what
+    this judge answers otherwise by itself, and `read` the same file by file: what the answers rest on, and with which values.
     Raises Unreadable when the bundle cannot be judged.
     """
-    sealed, other = judge(bundle), judge(bundle.with_plan(plan))
+    sealed = judge(bundle)
+    other = judge(bundle.with_plan(plan)) if plan is not None and plan.hash != bundle.plan.hash else sealed
     made = {key: bundle.manifest.get(key) for key in ("judge_version", "rules_hash")}
     here = {"judge_version": JUDGE_VERSION, "rules_hash": RULES_HASH}
+    before = bundle.stored_verdict
+    otherwise = before is not None and made != here
     return {
         "no_verdict": NO_VERDICT.json(),
         "gate": bundle.gate,
+        "before": _head(before) if before is not None else None,
         "sealed": _head(sealed),
         "other": _head(other),
-        "plan": plan_changes(bundle.plan.data, plan.data),
+        "plan": plan_changes(bundle.plan.data, plan.data) if plan is not None else [],
         "judge": {"bundle": made, "here": here, "same": made == here},
-        "stored": _rows(bundle.stored_verdict, sealed) if bundle.stored_verdict is not None and made != here else [],
+        "stored": _rows(before, sealed) if before is not None and otherwise else [],
+        "read": read_otherwise(before, sealed) if before is not None and otherwise else [],
         "checks": _rows(sealed, other),
         "claims": _claims(sealed, other),
     }
+
+
+def read_otherwise(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Fields]:
+    """Return, file by file, what two judges read otherwise of one evidence: {path, before, after, checks: [{check, title, from, to}]}.
+
+    `before` and `after` tell whether the first and the second answers rest on the file; `from` and `to` are the values that each took from it
+    (with others, where a check rests on several). A verdict holds no observations, only what each check made of them; `quadgate read` shows
+    what this version reads of a single file.
+    """
+    old, new = _checks(before), _checks(after)
+    files: dict[str, Fields] = {}
+    for key in dict.fromkeys((*new, *old)):
+        a, b = old.get(key) or {}, new.get(key) or {}
+        rested, rests = (tuple(row.get("evidence") or ()) for row in (a, b))
+        if all(a.get(name) == b.get(name) for name in ("verdict", "value", "unit", "evidence")):
+            continue
+        told = {"check": key, "title": (b or a).get("title"), "from": _value(a), "to": _value(b)}
+        for path in dict.fromkeys((*rested, *rests)):
+            row = files.setdefault(path, {"path": path, "before": False, "after": False, "checks": []})
+            row["before"], row["after"] = row["before"] or path in rested, row["after"] or path in rests
+            row["checks"].append(told)
+    return [files[path] for path in sorted(files)]
+
+
+def _value(row: Mapping[str, Any]) -> Fields:
+    return {name: row.get(name) for name in ("verdict", "value", "unit")}
 
 
 def plan_changes(before: Any, after: Any, path: str = "") -> list[Fields]:
@@ -52,11 +85,17 @@ def plan_changes(before: Any, after: Any, path: str = "") -> list[Fields]:
 
 
 def _head(document: Mapping[str, Any]) -> Fields:
-    return {key: document[key] for key in ("verdict", "because", "plan_hash", "summary")}
+    return {key: document.get(key) for key in ("verdict", "because", "plan_hash", "summary")}
+
+
+def _checks(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the checks of a verdict by id; a stored one may be of any judge, so what is no check is left out."""
+    rows = document.get("checks")
+    return {str(c["id"]): c for c in rows if isinstance(c, Mapping) and "id" in c} if isinstance(rows, list) else {}
 
 
 def _rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Fields]:
-    old, new = ({str(c["id"]): c for c in d.get("checks") or []} for d in (before, after))
+    old, new = _checks(before), _checks(after)
     out = []
     for key in dict.fromkeys((*new, *old)):
         a, b = old.get(key) or {}, new.get(key) or {}

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Query, Request
 from sqlalchemy.orm import Session
 from starlette.responses import JSONResponse, Response
 
 from app.api.auth import Caller
 from app.api.idempotency import Answer, once
-from app.api.schemas import CauseBody, CauseList, JudgeBody, JudgementList
+from app.api.schemas import CauseBody, CauseList, JudgeBody, JudgementList, WhatIf
 from app.api.strict import StrictRoute
 from app.attempts import usecases as attempts
 from app.attempts.judging import judge_again
+from app.attempts.whatif import what_if
 from app.kit.db import read_session
+from app.plans.revise import read_differences
 
 router = APIRouter(prefix="/attempts/{attempt_id}", tags=["attempts"], route_class=StrictRoute)
+PLAN_SAYS = "Differences from the attempt's plan, as YAML, e.g. `{g3: {agreement_max: 0.03}}`. Absent: what this judge alone answers otherwise."
 Key = Annotated[str | None, Header(alias="Idempotency-Key")]
 
 
@@ -41,6 +44,17 @@ def judge(request: Request, attempt_id: str, actor: Caller, body: JudgeBody | No
         return Answer(201, {"items": attempts.attempt_view(s, attempt_id=attempt_id, actor=actor)["revisions"]})
 
     return once(request, actor, told.model_dump_json().encode(), work)
+
+
+@router.get("/whatif", summary="What if", response_model=WhatIf)
+def look(attempt_id: str, actor: Caller, plan: Annotated[str | None, Query(max_length=16_384, description=PLAN_SAYS)] = None) -> Response:
+    """Look at the judged evidence under another plan, or, without one, by this judge alone. It is no verdict: nothing is kept, nothing follows.
+
+    409 while the attempt has no verdict; of an extended attempt only the runs that were judged are looked at.
+    """
+    differences = read_differences(plan) if plan and plan.strip() else None
+    with read_session() as s:
+        return JSONResponse(what_if(s, attempt_id=attempt_id, differences=differences, actor=actor))
 
 
 @router.get("/causes", summary="What broke a soak, and why", response_model=CauseList)

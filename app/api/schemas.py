@@ -178,6 +178,18 @@ class JudgementList(BaseModel):
     items: list[dict[str, Any]]
 
 
+class WhatIf(Given):
+    """Judged evidence under another plan or by another judge, check by check. It is no verdict."""
+
+    no_verdict: Words
+    gate: GateName
+    plan: list[dict[str, Any]] = Field(description="Fields of the plan that differ: path, from, to.")
+    stored: list[dict[str, Any]] = Field(description="What this judge by itself answers otherwise than the verdict on record.")
+    read: list[dict[str, Any]] = Field(description="The same, evidence file by evidence file.")
+    checks: list[dict[str, Any]] = Field(description="What the other plan would answer otherwise.")
+    claims: list[dict[str, Any]]
+
+
 class CauseList(BaseModel):
     """Every event that broke a soak's run, with its cause and whose approval is missing."""
 

@@ -20,6 +20,11 @@ from gates.whatif import what_if
 
 UNREADABLE = 4
 REFUSED = Text("This bundle cannot be looked at. ", "无法查看此证据包。")
+SAME_JUDGE = Text(
+    "The bundle was made by this judge; without another plan (--plan) nothing differs.",
+    "证据包由本判定程序生成；未给出另一计划（--plan），没有差异。",
+)
+NO_STORED = Text("The bundle holds no verdict to compare with.", "证据包中没有可供比较的判定。")
 SAME_PLAN = Text("The plan is the sealed one: nothing differs.", "该计划与封存的计划相同：没有差异。")
 OTHER_JUDGE = Text(
     "The bundle was made by judge {then}, rules {rules}; it is looked at by judge {here}. What that alone changes is marked.",
@@ -29,22 +34,34 @@ PLAN_FIELDS = Text("Fields of the plan that differ: {n}", "计划中不同的字
 CHECKS = Text("Checks that would be answered otherwise: {n}", "结果将不同的检查项：{n} 项")
 CLAIMS = Text("Claims that would stand otherwise: {n}", "结果将不同的有效性断言：{n} 项")
 BY_JUDGE = Text("Checks that this judge answers otherwise under the sealed plan: {n}", "在封存计划下本判定程序结果不同的检查项：{n} 项")
+READ = Text("Evidence files of which this judge makes something else: {n}", "本判定程序得出不同结果的证据文件：{n} 个")
+UNSAID = Text("not used", "未使用")
+BY_ITSELF = Text("{before} in the bundle, {after} by this judge", "证据包中为 {before}，本判定程序为 {after}")
 WHOLE = Text("{before} under the sealed plan, {after} under the other", "封存计划下为 {before}，另一计划下为 {after}")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
-        "whatif", help=N_("Look at an evidence bundle under another plan, check by check. It is no verdict. Exit 0 when it ran, 4 unreadable.")
+        "whatif",
+        help=N_(
+            "Look at an evidence bundle under another plan, or by this judge, check by check. It is no verdict. Exit 0 when it ran, 4 unreadable."
+        ),
     )(whatif)
 
 
 def whatif(
     bundle: Annotated[Path, typer.Argument(help=N_("Evidence bundle: a directory or a zip."))],
     plan: Annotated[
-        Path,
-        typer.Option("--plan", exists=True, dir_okay=False, readable=True, help=N_("YAML: differences from the bundle's plan, or a whole plan.")),
-    ],
+        Path | None,
+        typer.Option(
+            "--plan",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help=N_("YAML: differences from the bundle's plan, or a whole plan. Without it: what this judge by itself answers otherwise."),
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help=N_("Print the differences as JSON."))] = False,
     *,
     language: Language,
@@ -54,7 +71,7 @@ def whatif(
         found = read_bundle(bundle)
     except Unreadable as error:
         _refuse(error, language, as_json=as_json)
-    other = _plan(found, plan, language, as_json=as_json)
+    other = _plan(found, plan, language, as_json=as_json) if plan is not None else None
     try:
         told = what_if(found, other)
     except Unreadable as error:
@@ -62,7 +79,7 @@ def whatif(
     if as_json:
         typer.echo(canonical_bytes(told).decode())
     else:
-        _print(told, language)
+        _print(told, language, plan=other is not None)
 
 
 def _refuse(error: Unreadable, language: str, *, as_json: bool) -> NoReturn:
@@ -80,20 +97,26 @@ def _plan(bundle: Bundle, file: Path, language: str, *, as_json: bool) -> Plan:
         refuse(error, file, language, as_json=as_json)
 
 
-def _print(told: dict[str, Any], language: str) -> None:
+def _print(told: dict[str, Any], language: str, *, plan: bool) -> None:
     warning = told["no_verdict"][language]
     say(warning)
     judge = told["judge"]
     if not judge["same"]:
         then, here = judge["bundle"], judge["here"]
         say(OTHER_JUDGE.fill(then=then["judge_version"], rules=str(then["rules_hash"])[:19], here=here["judge_version"]).in_language(language))
-    if not told["plan"]:
+    if plan and not told["plan"]:
         say(SAME_PLAN.in_language(language))
+    if not plan and (judge["same"] or told["before"] is None):
+        say((SAME_JUDGE if judge["same"] else NO_STORED).in_language(language))
     say("")
-    say(WHOLE.fill(before=told["sealed"]["verdict"], after=told["other"]["verdict"]).in_language(language))
+    if plan or told["before"] is None:
+        say(WHOLE.fill(before=told["sealed"]["verdict"], after=told["other"]["verdict"]).in_language(language))
+    else:
+        say(BY_ITSELF.fill(before=told["before"]["verdict"], after=told["sealed"]["verdict"]).in_language(language))
     for head, lines in (
         (PLAN_FIELDS, [f"{r['path']}: {r['from']} -> {r['to']}" for r in told["plan"]]),
         (BY_JUDGE, [_check(r, language) for r in told["stored"]]),
+        (READ, [_file(r, language) for r in told["read"]]),
         (CHECKS, [_check(r, language) for r in told["checks"]]),
         (CLAIMS, [f"{r['title'][language]} ({r['arm']}): {r['from'] or '-'} -> {r['to'] or '-'}" for r in told["claims"]]),
     ):
@@ -110,3 +133,20 @@ def _check(row: dict[str, Any], language: str) -> str:
     before, after = row["from"], row["to"]
     said = (after["reason"] or before["reason"] or {}).get(language, "")
     return f"{before['verdict'] or '-'} -> {after['verdict'] or '-'}  {row['check']}: {said}"
+
+
+def _file(row: dict[str, Any], language: str) -> str:
+    """Return one file with what each judge's checks took from it."""
+    unsaid = UNSAID.in_language(language)
+    told = [
+        f"{c['check']} {_value(c['from'], used=row['before'], unsaid=unsaid)} -> {_value(c['to'], used=row['after'], unsaid=unsaid)}"
+        for c in row["checks"]
+    ]
+    return f"{row['path']}: " + "; ".join(told)
+
+
+def _value(of: dict[str, Any], *, used: bool, unsaid: str) -> str:
+    if not used:
+        return unsaid
+    unit = f" {of['unit']}" if of["unit"] not in (None, "1") else ""
+    return f"{of['value']}{unit}" if of["value"] is not None else str(of["verdict"])

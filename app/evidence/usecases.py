@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from app.kit.clock import now, stamp
 from app.kit.db import new_id, writes
 from app.kit.errors import NotFound, QuadgateError, Refused
 from app.kit.i18n import N_
+from app.kit.words import in_words
 from app.plans import repository as plans
 from app.plans.models import PlanRevision
 from app.plans.reading import plan_of
@@ -127,11 +129,8 @@ def judge_attempt(s: Session, *, attempt_id: str, actor: Actor, why: str | Text 
     _enter(s, attempt, None, INPUTS, known, actor, tool="quadgate")
     made = _make_manifest(s, attempt_id)
     kept = store.put_bytes(canonical_bytes(made))
-    digests = {entry["path"]: entry["sha256"] for entry in made["files"]}
-    bundles.check(digests)  # all of it, as whoever judges the exported bundle does: not only what the rules look at
     try:
-        evidence = Bundle(made, lambda path: bundles.stored(path, digests[path]), stream=lambda path: bundles.blocks(path, digests[path]))
-        document = judge(evidence)
+        document = judge(opened(made))
     except Unreadable as error:
         raise QuadgateError("evidence_unreadable", error.text) from error
     document = json.loads(canonical_bytes(document))
@@ -142,6 +141,28 @@ def judge_attempt(s: Session, *, attempt_id: str, actor: Actor, why: str | Text 
     data["manifest_hash"] = revision.manifest_hash
     record(s, actor=actor, action="attempt.judge", object_kind="attempt", object_id=attempt_id, data={**data, "plan_hash": revision.plan_hash})
     return revision
+
+
+def opened(listed: Mapping[str, Any], verdict: Mapping[str, Any] | None = None) -> Bundle:
+    """Return a manifest's bundle over the store. All of it is checked first, as whoever judges the exported bundle does. Raises QuadgateError."""
+    digests = {entry["path"]: entry["sha256"] for entry in listed["files"]}
+    bundles.check(digests)
+    return Bundle(
+        listed, lambda path: bundles.stored(path, digests[path]), stream=lambda path: bundles.blocks(path, digests[path]), verdict=verdict
+    )
+
+
+def judged_bundle(s: Session, *, attempt_id: str, actor: Actor) -> Bundle:
+    """Return the bundle of an attempt's newest judgement, with its verdict: while an extension runs, the one before it.
+
+    Raises Refused while there is none.
+    """
+    require(actor, Permission.EXPORT_EVIDENCE)
+    attempt, _ = find_attempt(s, attempt_id, actor)
+    judged = attempts.verdicts_of(s, attempt_id)
+    if not judged:
+        raise Refused("no_verdict_yet", N_("This attempt has no verdict; its run status is {status}."), status=in_words("status", attempt.status))
+    return opened(manifest(s, attempt_id), judged[-1].document)
 
 
 def export_bundle(s: Session, *, attempt_id: str, dest: Path, actor: Actor) -> Path:

@@ -81,6 +81,32 @@ def test_a_bundle_of_another_judge_is_said_to_be_one_and_what_that_alone_changes
     assert told["sealed"]["verdict"] == told["other"]["verdict"] == "pass"
 
 
+def test_what_changed_in_what_was_read_is_told_file_by_file_when_another_judge_made_the_stored_verdict():
+    made = g4_evidence(plan=soak_plan()).bundle()
+    stored = judge(made)
+    leak = next(c for c in stored["checks"] if c["id"] == "g4.leak")
+    path, now = leak["evidence"][0], leak["value"]
+    leak["value"], leak["evidence"] = "123", ["evidence/soak/gpu01/gone.jsonl"]
+    made.manifest["rules_hash"] = "sha256:" + "0" * 64
+    made.stored_verdict = stored
+    told = what_if(made)
+    rows = {row["path"]: row for row in told["read"]}
+    assert (rows["evidence/soak/gpu01/gone.jsonl"]["before"], rows["evidence/soak/gpu01/gone.jsonl"]["after"]) == (True, False)
+    assert (rows[path]["before"], rows[path]["after"]) == (False, True)
+    assert [(c["check"], c["from"]["value"], c["to"]["value"]) for c in rows[path]["checks"]] == [("g4.leak", "123", now)]
+    made.manifest["rules_hash"] = told["judge"]["here"]["rules_hash"]
+    assert what_if(made)["read"] == []
+
+
+def test_without_a_plan_the_judge_alone_is_looked_at(bundle: Path):
+    answer = RUN.invoke(build(), ["whatif", str(bundle), "--lang", "en"])
+    assert answer.exit_code == 0, answer.output
+    assert "made by this judge" in answer.output
+    assert answer.output.count("This is no verdict") == 2
+    told = json.loads(RUN.invoke(build(), ["whatif", str(bundle), "--json"]).output)
+    assert (told["plan"], told["checks"], told["before"]["verdict"]) == ([], [], "pass")
+
+
 def test_plan_changes_name_what_was_added_and_what_is_gone():
     assert plan_changes({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "d": [3]}}) == [
         {"path": "a.d", "from": None, "to": [3]},
