@@ -10,7 +10,7 @@ from rich.console import Console
 
 from app.commands.help import filled
 from app.commands.language import not_one_of, of_terminal
-from app.demo.options import ENGINES, FAULTS, DemoOptions, parse_fault
+from app.demo.options import ENGINES, FAULTS, DemoOptions, check_faults, parse_fault
 from app.demo.progress import closing_table
 from app.demo.run import GATES, run_demo
 from app.kit.errors import BadInput
@@ -41,6 +41,7 @@ def demo(
         raise not_one_of(until, GATES, "--until")
     try:
         faults = dict(parse_fault(text) for text in fault or [])
+        check_faults(faults, simulated_engine=engine == "sim")
     except BadInput as error:
         raise typer.BadParameter(error.text(of_terminal()), param_hint="--fault") from None
     options = DemoOptions(

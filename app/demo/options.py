@@ -37,6 +37,8 @@ FAULTS = (
     "worker-kill",
 )
 ENGINES = ("sim", "vllm-cpu")
+# What happens beside the engine, to the simulated rack or to the controller. All others are in the simulated engine: no other one takes a fault.
+BESIDE_THE_ENGINE = ("missing-drive", "swapped-drive", "worker-kill")
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,18 @@ def parse_fault(text: str) -> tuple[str, Decimal]:
     return name, value
 
 
+def check_faults(faults: dict[str, Decimal], *, simulated_engine: bool) -> None:
+    """Raise BadInput that names the first fault that an engine cannot have: only the simulated engine has any. Strength 0 is none."""
+    for name, strength in faults.items():
+        if strength > 0 and not simulated_engine and name not in BESIDE_THE_ENGINE:
+            raise BadInput(
+                "no_such_fault_there",
+                N_("The fault {name} is one of the simulated engine, and another engine is to be measured. With that one there are: {names}."),
+                name=name,
+                names=", ".join(BESIDE_THE_ENGINE),
+            )
+
+
 def engagement_text(options: DemoOptions) -> str:
     """Return the engagement file of this demo as YAML: the shipped one with seed, soak and faults put in.
 
@@ -94,6 +108,7 @@ def engagement_text(options: DemoOptions) -> str:
     document: dict[str, Any] = load_yaml(text)
     # Another demo, or anything else, may hold the port; a venv and a model given by relative paths lie below the checkout.
     engine = document["targets"]["engine"]
+    check_faults(options.faults, simulated_engine=engine.get("kind") == "lab")
     if isinstance(engine.get("port"), int):
         engine["port"] = _free_port(engine["port"])
     engine.update({key: str(ROOT / engine[key]) for key in ("venv", "model_dir") if key in engine})

@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ import typer
 
 from app import cli
 from app.commands import judge
-from app.demo.options import DemoOptions, engagement_text
+from app.demo.options import DemoOptions, engagement_text, parse_fault
+from app.kit.errors import BadInput
 from app.settings import ROOT, settings
 from app.web.starter import STARTER
 from gates.plan import load_yaml
@@ -92,6 +94,31 @@ def test_an_unknown_option_is_a_usage_error_in_every_command(
 def test_wrong_words_are_a_usage_error_with_a_sentence(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, *words) == cli.USAGE
     assert capsys.readouterr().err.strip()
+
+
+@pytest.mark.parametrize(
+    ("faults", "refused"),
+    [(["missing-drive", "slow-tier"], True), (["unequal-work"], True), (["slow-tier=0", "worker-kill", "swapped-drive"], False)],
+)
+def test_a_fault_that_only_the_simulated_engine_can_have_is_refused_for_another_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, faults: list[str], refused: bool
+) -> None:
+    asked: list[DemoOptions] = []
+
+    def started(options: DemoOptions, _console: object) -> None:
+        asked.append(options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("app.commands.demo.run_demo", started)
+    named = [part for fault in faults for part in ("--fault", fault)]
+    code = run(monkeypatch, "demo", "--engine", "vllm-cpu", "--out", str(tmp_path), *named)
+    assert (code, len(asked)) == ((cli.USAGE, 0) if refused else (cli.INTERRUPTED, 1))
+    assert ("missing-drive" in capsys.readouterr().err) is refused  # the sentence names those that there are
+    other = tmp_path / "engagement.yaml"  # the same for an engagement file of one's own
+    other.write_text((ROOT / "app/demo/engagement-vllm-cpu.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    options = DemoOptions(out=tmp_path, engagement=other, faults=dict(parse_fault(fault) for fault in faults))
+    with pytest.raises(BadInput, match="simulated engine") if refused else nullcontext():
+        engagement_text(options)
 
 
 def test_a_fault_of_our_own_is_70_and_says_how_to_see_more(
