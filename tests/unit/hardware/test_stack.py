@@ -156,3 +156,17 @@ def test_a_container_and_a_unit_are_stopped_by_their_own_commands_and_have_two_m
     unit = spec(install="venv", venv="/opt/vllm", supervision="unit")
     assert unit["stop_argv"] == [["systemctl", "stop", "quadgate-engine.service"]]
     assert spec(install="venv", venv="/opt/vllm")["stop_argv"] == []  # the probe's own child: SIGTERM, and time
+
+
+def test_the_engine_s_processes_are_those_of_its_containers_or_of_its_unit() -> None:
+    venv = {"install": "venv", "venv": "/opt/vllm"}
+
+    def group(**change: Any) -> Any:
+        return engine("candidate", engine={**SITE["engine"], **change})["group"]
+
+    assert group() == {"kind": "container", "runtime": "docker", "names": ["quadgate-engine"]}
+    assert group(**venv, supervision="unit") == {"kind": "unit", "name": "quadgate-engine.service"}
+    assert group(supervision="unit")["kind"] == "container"  # a unit's control group holds only the clients
+    assert group(**venv) is None
+    both = offload(kind="lmcache_mp", storage="fs_native")
+    assert engine("candidate", offload=both)["group"]["names"] == ["quadgate-engine", "quadgate-lmcache-server"]

@@ -1,5 +1,7 @@
 """The engine as a job sees it: how long it may load, how it is ended, and whose bytes and memory are counted."""
 
+import os
+import subprocess
 import sys
 import time
 
@@ -7,8 +9,10 @@ import pytest
 from probe import engine as engine_module
 from probe import engine_control, proc
 from probe.engine import Engine
+from probe.engine_family import Family, procs_of
 from probe.errors import Ended, ProbeError
 from probe.jobspec import check
+from probe.telemetry import engine_row
 
 from tests.ports import free_port
 from tests.unit.probe.kit import job_spec, kill, processes_with, wait_for
@@ -123,3 +127,71 @@ def test_an_engine_that_still_answers_after_its_stop_commands_is_not_called_stop
     engine_control.start(container)
     with pytest.raises(ProbeError, match="still answers"):
         engine_control.stop({**container, "stop_argv": [["true"]], "stop_timeout_s": 0.2})
+
+
+HOLD = "import sys, time; held = bytearray(int(sys.argv[1])); print(flush=True); time.sleep(600)"
+
+
+@pytest.fixture
+def held():
+    """Start processes that hold so many bytes; return the pid of each."""
+    children = []
+
+    def start(size):
+        child = subprocess.Popen([sys.executable, "-c", HOLD, str(size)], stdout=subprocess.PIPE)
+        children.append(child)
+        child.stdout.readline()
+        return child.pid
+
+    yield start
+    for child in children:
+        child.kill()
+        child.wait()
+
+
+def grouped(folder, head, members, path="/system.slice/docker-1.scope"):
+    """Write what a kernel shows of a control group of version 2 and a runtime that names its first process; return the family."""
+    for where in (folder / "proc" / str(head), folder / "cgroup" / path.strip("/") / "inner"):
+        where.mkdir(parents=True)
+    (folder / "proc" / str(head) / "cgroup").write_text(f"4:memory:/\n0::{path}\n")
+    (folder / "cgroup" / path.strip("/") / "cgroup.procs").write_text(f"{head}\n")
+    (folder / "cgroup" / path.strip("/") / "inner" / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in members))
+    runtime = folder / "runtime"
+    runtime.write_text(f"#!/bin/sh\necho asked >> {folder}/asked\n[ $4 = quadgate-engine ] && echo {head}\n")
+    runtime.chmod(0o755)
+    group = {"kind": "container", "runtime": str(runtime), "names": ["quadgate-engine"]}
+    return Family(group, str(folder / "proc"), str(folder / "cgroup"))
+
+
+def test_the_memory_and_bytes_of_a_container_are_those_of_its_control_group_and_not_its_client_s(tmp_path, held):
+    client, head, worker = held(0), held(50 << 20), held(90 << 20)
+    family = grouped(tmp_path, head, [worker])
+    found = {"pid": client, "start_ticks": proc.start_ticks(client)}
+    assert family.pids(found) == [head, worker]
+    row = engine_row(found, family)
+    assert row["rss_bytes"] > 140 << 20 > proc.stat(client)["rss_bytes"]
+    assert row["fds"] == sum(proc.open_files(pid) for pid in (head, worker))
+    assert (tmp_path / "asked").read_text() == "asked\n"  # the runtime is asked once in the container's life
+
+
+def test_where_nobody_tells_which_processes_are_the_engine_its_memory_and_bytes_are_null_and_it_is_alive(tmp_path, held):
+    client, head = held(0), held(0)
+    found = {"pid": client, "start_ticks": proc.start_ticks(client), "boot_id": "b"}
+    family = grouped(tmp_path / "a", head, [])
+    family._group["names"].append("quadgate-lmcache-server")  # one of two that the runtime does not know
+    assert family.pids(found) is None
+    for group in ({"kind": "container", "runtime": "/no/such/program", "names": ["x"]}, {"kind": "unit", "name": "no-such.service"}):
+        row = engine_row(found, Family(group))
+        assert (row["alive"], row["rss_bytes"], row["fds"], row["threads"], row["io_read_bytes"]) == (True, None, None, None, None)
+
+
+def test_the_root_group_and_a_group_that_holds_the_probe_are_no_engine_s(tmp_path, held):
+    head = held(0)
+    assert grouped(tmp_path / "root", head, [], path="/").pids({"pid": head}) is None
+    assert grouped(tmp_path / "ours", head, [os.getpid()]).pids({"pid": head}) is None
+    assert procs_of(head, str(tmp_path / "nothing")) is None
+
+
+def test_without_a_group_the_engine_is_the_process_and_what_it_started(tmp_path):
+    assert Family(None).pids({"pid": os.getpid()})[0] == os.getpid()
+    assert Family(None).pids(None) is None

@@ -50,6 +50,7 @@ def arm_job(
                 "env": {},
             },
             "pid_file": engine["pid_file"],
+            "group": engine.get("group"),
             "kv_dirs": engine["kv_dirs"],
             "array_stats": engine["array_stats"],
             "declared": engine["declared"],

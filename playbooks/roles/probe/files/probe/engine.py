@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Optional
 from probe import clock, metrics, proc, vitals
 from probe.coldness import diskstats, mountstats
 from probe.engine_control import is_healthy, process, tail
+from probe.engine_family import Family
 from probe.errors import ProbeError
 from probe.files import canonical, read_json
 from probe.selfexec import clean_environment
@@ -31,6 +32,7 @@ class Engine:
         self.stop_s = float((limits or {}).get("stop_timeout_s") or STOP_S)
         self.base: str = spec["base_url"].rstrip("/")
         self.kv_dirs: List[str] = list(spec.get("kv_dirs") or [])
+        self.family = Family(spec.get("group"))
 
     def process(self) -> Optional[Dict[str, Any]]:
         """Return {pid, start_ticks, boot_id} of the living engine, or None."""
@@ -109,9 +111,9 @@ class Engine:
 
     def counters(self, when: str, phase: str, tier: Optional[int]) -> Dict[str, Any]:
         """Return one line of counters.jsonl: engine, device and array at nearly one moment."""
-        found = self.process()
+        pids = self.family.pids(self.process())
         row: Dict[str, Any] = {"when": when, "phase": phase, "tier": tier, "mono_ns": clock.mono_ns()}
-        row["engine_io"] = proc.io_counters(proc.family(found["pid"])) if found else None
+        row["engine_io"] = proc.io_counters(pids) if pids else None
         row["diskstats"] = diskstats(self.kv_dirs[0]) if self.kv_dirs and os.path.isdir(self.kv_dirs[0]) else None
         row["nfs"] = mountstats(self.kv_dirs[0]) if self.kv_dirs and os.path.isdir(self.kv_dirs[0]) else None
         row.update(nics=vitals.ports(), drives=vitals.drives(), page_cache=vitals.page_cache())

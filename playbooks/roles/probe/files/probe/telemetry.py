@@ -10,10 +10,11 @@ import glob
 import os
 import threading
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from probe import proc, vitals
 from probe.engine import GRACE_S
+from probe.engine_family import Family
 from probe.errors import Ended, ProbeError
 from probe.files import walk_files
 from probe.job_main import Job
@@ -109,7 +110,7 @@ class Telemetry:
 
     def _sample(self) -> None:
         found = self._engine.process() or self._known
-        row: Dict[str, Any] = {"engine": _engine_row(found), "host": vitals.host_row(), "kv_dir_bytes": self._kv_bytes()}
+        row: Dict[str, Any] = {"engine": engine_row(found, self._engine.family), "host": vitals.host_row(), "kv_dir_bytes": self._kv_bytes()}
         row["gpus"] = cards = vitals.accelerators()
         row.update(nics=vitals.ports(), drives=vitals.drives())
         try:
@@ -138,14 +139,17 @@ class Telemetry:
         return value
 
 
-def _engine_row(found: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+def engine_row(found: Optional[Dict[str, Any]], family: Family) -> Dict[str, Any]:
+    """Return the row `engine` of a sample. Where nobody tells which processes are the engine, memory and handles are null: a client's are not its."""
     row: Dict[str, Any] = {"pid": None, "start_ticks": None, "alive": False, "rss_bytes": None, "fds": None, "threads": None, "io_read_bytes": None}
     if not found:
         return row
     row.update(pid=found["pid"], start_ticks=found["start_ticks"], alive=proc.is_alive(found["pid"], found["start_ticks"]))
     if not row["alive"]:
         return row
-    pids: List[int] = proc.family(found["pid"])
+    pids = family.pids(found)
+    if not pids:
+        return row
     stats = [s for s in map(proc.stat, pids) if s]
     fds = [proc.open_files(pid) for pid in pids]
     row.update(rss_bytes=sum(s["rss_bytes"] for s in stats), threads=sum(s["threads"] for s in stats))
