@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 from app.accounts.actor import Actor
 from app.attempts.usecases import attempt_view
 from app.engagements.usecases import overview
+from app.engine import durable
 from app.evidence import store
 from app.evidence.usecases import export_bundle
 from app.kit.db import read_session, write_session
@@ -19,7 +19,7 @@ NOT_STARTED = "not_started"
 
 
 def write_summary(out: Path, engagement_id: str, actor: Actor, extra: dict[str, Any]) -> dict[str, Any]:
-    """Export bundles and reports below `out` and write summary.json; returns it. Paths are relative to `out`."""
+    """Export bundles and reports below `out` and write summary.json last, each whole or not at all; returns it. Paths are relative to `out`."""
     with read_session() as session:
         view = overview(session, engagement_id=engagement_id, actor=actor)
     summary: dict[str, Any] = {
@@ -30,8 +30,7 @@ def write_summary(out: Path, engagement_id: str, actor: Actor, extra: dict[str, 
         "gates": {gate: _gate(out, view, gate, actor) for gate in GATES},
         **extra,
     }
-    text = json.dumps(summary, ensure_ascii=False, indent=2)
-    (out / "summary.json").write_text(text + "\n", encoding="utf-8")
+    _write(out / "summary.json", (json.dumps(summary, ensure_ascii=False, indent=2) + "\n").encode())
     return summary
 
 
@@ -89,6 +88,10 @@ def _copy_report(out: Path, gate: str, report: dict[str, Any]) -> str:
     """Copy one PDF out of the store under a name that a person can read."""
     target = out / "reports" / f"{gate}.{report['language']}.pdf"
     target.parent.mkdir(exist_ok=True)
-    with store.open(report["sha256"]) as source, target.open("wb") as sink:
-        shutil.copyfileobj(source, sink)
+    _write(target, store.read(report["sha256"]))
     return str(target.relative_to(out))
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file that is whole or not there, whenever the demo is interrupted; anybody may read it."""
+    durable.write_bytes(path, data, 0o644)

@@ -21,10 +21,14 @@ def reserve(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write, fsync, read back, parse, then rename. Raises OSError or ValueError with nothing visible under the name."""
-    data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    """Write a value as `write_bytes` does. Raises OSError, ValueError or TypeError with nothing visible under the name."""
+    write_bytes(path, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def write_bytes(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Write beside, fsync, read back, then rename. Raises OSError or ValueError with nothing new visible under the name."""
     draft = _draft(path)
-    fd = os.open(draft, os.O_CREAT | os.O_RDWR, 0o600)
+    fd = os.open(draft, os.O_CREAT | os.O_RDWR, mode)
     try:
         view = memoryview(data)
         while view:
@@ -39,7 +43,6 @@ def write_json(path: Path, value: Any) -> None:
         os.close(fd)
     if back != data:
         raise ValueError(f"{path.name} reads back differently from what was written")
-    json.loads(back)
     draft.rename(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
