@@ -78,7 +78,7 @@ class Ctx:
             "job": job or {},
         }
         if self.step is not None:
-            known["step"] = {"key": self.step.key, **(self.step.spec.get("params") or {})}
+            known["step"] = {"key": self.step.key, "timeout_s": self.step.spec.get("timeout_s"), **(self.step.spec.get("params") or {})}
         return known
 
 

@@ -87,3 +87,25 @@ def test_the_time_of_a_soak_does_not_depend_on_a_guess_of_how_long_its_model_loa
         made = job(step, {})
         assert made["limits"]["deadline_s"] >= 2 * made["limits"]["start_timeout_s"]
     assert job(soak, {})["limits"]["deadline_s"] < job(soak, {})["soak"]["seconds"]  # the load is not part of it
+
+
+def test_the_plans_time_is_what_ends_a_job_and_no_estimate_of_ours_ends_it_sooner():
+    plan = parse_plan()
+    run, soak = run_step(plan, key="run-1", arm="candidate", run_index=1, prompts="g3", store=False), soak_step(plan)
+
+    def deadline_s(step, engine=ENGINE, **more):
+        params = {**step.params, "key": step.key, "timeout_s": step.timeout_s, **more}
+        return arm_job(engine, params, ATTEMPT, {}, HOST, {})["limits"]["deadline_s"]
+
+    allowed = int(plan.workload.run_timeout.base)
+    assert (deadline_s(run), deadline_s(soak)) == (allowed, allowed)  # of a soak: beside its load
+    assert deadline_s(run, timeout_s=None) < allowed
+    slow = {**ENGINE, "load_token_s": 1.0}
+    assert deadline_s(run, slow) > allowed  # a run that is known to take longer has its ten times
+
+
+def test_a_job_has_the_id_that_the_engine_gives_it_and_by_default_that_of_its_step():
+    step = run_step(parse_plan(), key="run-1", arm="recompute", run_index=1, prompts="g3", store=False)
+    given = arm_job(ENGINE, {**step.params, "key": step.key}, ATTEMPT, {}, HOST, {}, "a-run-1.2")
+    assert (given["job"], job(step, {})["job"]) == ("a-run-1.2", "a-run-1")
+    assert {**given, "job": "a-run-1"} == job(step, {})
