@@ -15,6 +15,7 @@ from app.engine.context import Ctx
 from app.engine.outcome import Outcome
 
 MINE = "counts"  # in a step's memory: it was this step that made the attempt count
+SINCE = "job_since"  # in a step's memory: since when a target is known to have its job
 DOUBT = "doubt"  # in a step's memory: the answer of a start was lost, so the job may be there
 
 
@@ -33,14 +34,23 @@ def after_failed_start(result: Mapping[str, Any], memo: Mapping[str, Any], hosts
     return {"counted_at": None} if hosts and all(reconcile.never_handed_over(result, host) for host in hosts) else {}
 
 
+def after_nothing_measured(memo: Mapping[str, Any], *, judged: bool) -> dict[str, Any]:
+    """Return the attempt's columns after a job whose own pack proves that it never came to measure. `judged`: in an extension, which counts."""
+    return {"counted_at": None} if memo.get(MINE) and not judged else {}
+
+
 def after_stop(steps: Iterable[Any], replies: Mapping[str, Any], hosts: Iterable[str], *, in_flight: bool, judged: bool) -> dict[str, Any]:
     """Return the attempt's columns after its jobs were stopped: it counts no more where every host of them says that it measured nothing.
 
     `in_flight`: a start was on its way when the cancel came, and could still arrive behind the stop: then the word of a host proves nothing.
-    `judged`: an extension was stopped, whose attempt was judged before.
+    `judged`: an extension was stopped, whose attempt was judged before. A job that a host is known to have had, and of which it tells nothing any
+    more, may have measured: whoever removed it took the proof away.
     """
-    hosts = list(hosts)
+    hosts, steps = list(hosts), list(steps)
     mine = any((step.result or {}).get(MINE) for step in steps)
     if judged or in_flight or not mine or not hosts:
+        return {}
+    known = [(str(host), step.job_id) for step in steps if (step.result or {}).get(SINCE) for host in step.result.get("hosts") or ()]
+    if any(job not in ((replies.get(host) or {}).get("known") or ()) for host, job in known):
         return {}
     return {"counted_at": None} if all((replies.get(host) or {}).get("measured") is False for host in hosts) else {}

@@ -15,6 +15,13 @@ SILENT = Text("No answer from the target of “{step}”.", "「{step}」的目�
 HEARD_AGAIN = Text("The target of “{step}” answers again.", "「{step}」的目标主机恢复应答。")
 
 
+BROKE_OFF = Text("The job broke off; its evidence was kept and goes to the judgement.", "作业中断；已保留其证据并提交判定。")
+GONE = Text(
+    "The job is not on its target any more, also when asked for again. It is not measured a second time; what is there goes to the judgement.",
+    "再次查找时，目标主机上仍不存在该作业。不再重复测量；以现有证据提交判定。",
+)
+
+
 def _trouble(code: str, en: str, zh: str, **values: object) -> Trouble:
     return Trouble(code, Text(en, zh).fill(**values))
 
@@ -192,15 +199,34 @@ def no_reply(hosts: list[str], playbook: str, reply: object) -> Trouble:
     )
 
 
-def job_absent(hosts: list[str], job: str) -> Trouble:
-    """Say that a job that was started is not on its target any more."""
+def job_absent(hosts: list[str], job: str, *, measured: bool) -> Trouble:
+    """Say that a job that was started is not on its target any more. `measured`: it is not ordered a second time."""
+    once = Text(
+        "Find out who removed it or what is not mounted, and bring it back; a retry asks for it once more. What measures is never measured a "
+        "second time within an attempt: if it is still gone then, the run has broken off and the attempt is judged.",
+        "请查明是被删除还是目录未挂载，并予以恢复；重试时会再次查找。同一次尝试内不会重复测量：若届时仍不存在，该轮次按中断处理，并对本次尝试作出判定。",
+    )
+    again = Text("Find out who removed it; a retry starts this step from the beginning.", "请查明原因；重试将从头执行该步骤。")
     return _trouble(
         "job_absent",
-        "The job {job} is not on {hosts} any more: its directory is gone, and with it the journal that was not fetched yet. Find "
-        "out who removed it; the attempt cannot be completed, a retry starts this step from the beginning.",
-        "主机 {hosts} 上已不存在作业 {job}：其目录及尚未取回的日志均已丢失。请查明原因；本次尝试无法继续完成，重试将从头执行该步骤。",
+        "The job {job} is not on {hosts} any more: its directory is gone, and with it the journal that was not fetched yet. {then}",
+        "主机 {hosts} 上已不存在作业 {job}：其目录及尚未取回的日志均已丢失。{then}",
         hosts=", ".join(hosts),
         job=job,
+        then=once if measured else again,
+    )
+
+
+def engine_failed(step: Text, host: str, message: str) -> Trouble:
+    """Say that the engine did not come up, so that nothing was measured."""
+    return _trouble(
+        "engine_failed",
+        "The engine on {host} failed before the step {step} could measure anything: {message}. No measured request was made. "
+        "Put the engine right, then retry: another job is started.",
+        "主机 {host} 上的引擎在步骤「{step}」开始测量之前出错：{message}。未发出任何测量请求。请排除引擎故障后重试：将启动新的作业。",
+        host=host,
+        step=step,
+        message=_end(message)[:900],
     )
 
 

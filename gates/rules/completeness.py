@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -149,12 +150,18 @@ def _soak_phase(pack: Pack, tier: int | None) -> dict[str, Any] | None:
 
 
 def _wrong_job(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
-    """Return a problem when the pack is that of another job than this attempt's step."""
+    """Return a problem when the pack is that of another job than this attempt's step.
+
+    A job that ended before it could measure anything is followed by another, with a number from 2 behind the step's id.
+    """
     wanted = f"{bundle.manifest['attempt'].get('id')}-{step.key}"
     problems = []
-    for name, doc in (("job.json", pack.job), ("exit.json", pack.exit), ("pack.json", None)):
+    if pack.job and pack.exit and pack.job.get("job") != pack.exit.get("job"):
+        text = Text("{p} is of another job than {j}.", "{p} 与 {j} 不属于同一作业。").fill(p=pack.path("exit.json"), j=pack.path("job.json"))
+        problems.append(Problem("job", text, pack.path("exit.json")))
+    for name, doc in (("job.json", pack.job), ("exit.json", pack.exit)):
         seen = doc.get("job") if doc else None
-        if doc and seen != wanted:
+        if doc and not (isinstance(seen, str) and re.fullmatch(re.escape(wanted) + r"(\.([2-9]|[1-9][0-9]{1,2}))?", seen)):
             text = Text("{p} is of the job {s}, not of {w}.", "{p} 属于作业 {s}，而非 {w}。").fill(p=pack.path(name), s=seen, w=wanted)
             problems.append(Problem("job", text, pack.path(name)))
     return problems

@@ -26,7 +26,7 @@ def state_of(folder: Path) -> str:
     return "dead" if (folder / "started").exists() else "absent"
 
 
-def start(folder: Path, seconds: str, lines: str) -> dict:
+def start(folder: Path, seconds: str, lines: str, ends: str = "done") -> dict:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "asked").open("a") as asked:
         asked.write("x\n")
@@ -40,7 +40,7 @@ def start(folder: Path, seconds: str, lines: str) -> dict:
         return answer
     clean = {k: v for k, v in os.environ.items() if not k.startswith("QUADGATE_")}
     subprocess.Popen(
-        [sys.executable, __file__, "run", str(folder), seconds, lines, str(lock)],
+        [sys.executable, __file__, "run", str(folder), seconds, lines, str(lock), ends],
         env=clean,
         pass_fds=[lock],
         start_new_session=True,
@@ -52,9 +52,16 @@ def start(folder: Path, seconds: str, lines: str) -> dict:
     return {**answer, "state": "started"}
 
 
-def run(folder: Path, seconds: str, lines: str, _lock: str) -> dict:
+def run(folder: Path, seconds: str, lines: str, _lock: str, ends: str) -> dict:
+    """Write the lines. `ends` other than `done`: the phases after which the engine fails, as long as there is no file `engine-ok` in the root."""
     with (folder / "started").open("a") as started:
         started.write(f"{os.getpid()}\n")
+    if ends != "done" and not (folder.parent.parent / "engine-ok").exists():
+        (folder / "phases.jsonl").write_text("".join(json.dumps({"phase": name}) + "\n" for name in ends.split(",")))
+        (folder / "records.jsonl").write_text('{"seq": 0}\n')
+        end = {"outcome": "error", "error": {"kind": "engine", "message": "The engine did not answer http://x/health within 1 s."}}
+        (folder / "exit.json").write_text(json.dumps(end))
+        return {}
     with (folder / "records.jsonl").open("w") as records:
         for seq in range(int(lines)):
             records.write(json.dumps({"seq": seq, "mono_ns": time.monotonic_ns()}) + "\n")
@@ -79,7 +86,7 @@ def poll(folder: Path, offsets: str = "{}") -> dict:
 
 
 def pack(folder: Path, out: str) -> dict:
-    members = {name: (folder / name).read_bytes() for name in ("records.jsonl", "exit.json") if (folder / name).exists()}
+    members = {name: (folder / name).read_bytes() for name in ("records.jsonl", "exit.json", "phases.jsonl") if (folder / name).exists()}
     listed = [{"path": name, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in members.items()]
     members["pack.json"] = json.dumps({"job": folder.name, "files": listed}).encode()
     Path(out).parent.mkdir(parents=True, exist_ok=True)

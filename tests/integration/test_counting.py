@@ -158,6 +158,16 @@ def test_after_a_cancel_every_host_must_say_that_it_measured_nothing(replies: di
     assert counting.after_stop([Row()], replies, ["gpu01"], **asked) == {}
 
 
+def test_a_host_that_lost_a_job_which_it_had_proves_nothing_and_the_attempt_counts() -> None:
+    class Row:
+        job_id = "A-run-1"
+        result: dict[str, Any] = {counting.MINE: True, counting.SINCE: "2026-11-30T00:00:00+00:00", "hosts": ["gpu01"]}  # noqa: RUF012
+
+    for known, taken_back in ((["A-run-1"], {"counted_at": None}), ([], {}), (None, {}), (["A-run-2"], {})):
+        replies = {"gpu01": {"measured": False, "known": known}}
+        assert counting.after_stop([Row()], replies, ["gpu01"], in_flight=False, judged=False) == taken_back
+
+
 @pytest.mark.parametrize(
     ("phases", "more", "measured"),
     [
@@ -185,3 +195,4 @@ def test_a_target_tells_by_its_journals_whether_it_measured(tmp_path: Path, phas
         [sys.executable, str(STOP), str(tmp_path / "none.pyz"), str(tmp_path), "A", "1"], capture_output=True, text=True, check=True
     )
     assert json.loads(told.stdout)["measured"] is measured
+    assert json.loads(told.stdout)["known"] == ["A-run-1"]

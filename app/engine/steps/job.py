@@ -1,4 +1,9 @@
-"""A step whose work lives on a target: start (or adopt) the job, leave it alone, ask now and then, collect."""
+"""A step whose work lives on a target: start (or adopt) the job, leave it alone, ask now and then, collect.
+
+A job that measures is thrown once (DESIGN 4.11). From the moment at which a target said that it has the job, the step only asks about it, also
+after a retry: a job that is gone then is a run that broke off, never one that is measured again. Only a job that proves to have ended before
+any request that could tell something of the product (its engine did not start) is followed by another, under an id of its own.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,7 @@ from app.engine.steps.hosts import hold
 from gates.transitions import Event, RunStatus
 
 START, POLL, COLLECT = "start", "poll", "collect"
+BEFORE = "before"  # in a step's memory: [{job, said}], the jobs that ended before they could measure anything
 
 
 def move(ctx: Ctx) -> Outcome:
@@ -23,6 +29,8 @@ def move(ctx: Ctx) -> Outcome:
     if step.status in ("pending", "failed"):
         if (busy := hold(ctx)) is not None:
             return busy
+        if _is_known(ctx):
+            return _ask_again(ctx)
         if (first := counting.ahead(ctx, _job_id(ctx), drive.memo_of(ctx))) is not None:
             return first
         return drive.begin(
@@ -44,7 +52,23 @@ def move(ctx: Ctx) -> Outcome:
 
 
 def _job_id(ctx: Ctx) -> str:
-    return f"{ctx.attempt.id}-{ctx.current.key}"
+    """Return the id of the step's job: the step's own, with a number behind it when jobs before it never came to measure."""
+    before = len((ctx.current.result or {}).get(BEFORE) or ())
+    return f"{ctx.attempt.id}-{ctx.current.key}" + (f".{before + 1}" if before else "")
+
+
+def _is_known(ctx: Ctx) -> bool:
+    """Tell whether a target said once that it has this measuring job: then it is never ordered again, only asked for."""
+    return bool(ctx.current.spec.get("measured")) and counting.SINCE in (ctx.current.result or {})
+
+
+def _ask_again(ctx: Ctx) -> Outcome:
+    """Go on with a job after a retry: at once, or at the expected end of a run, since no playbook runs while a cell is measured."""
+    memo = {**drive.memo_of(ctx), "misses": 0, "asked_since": ctx.now.isoformat()}
+    end = ctx.current.expected_end_at
+    outcome = _later(ctx, memo, 0.0 if _is_soak(ctx) or end is None else max(0.0, (end - ctx.now).total_seconds()))
+    outcome.step.update(try_no=ctx.current.try_no + 1, problem=None, finished_at=None)
+    return outcome
 
 
 def _order(ctx: Ctx, phase: str) -> drive.Order:
@@ -84,13 +108,16 @@ def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
     if bad or not hosts:
         return failed(words.no_reply(bad, order.playbook, replies.get(bad[0]) if bad else replies), result=ended.memo)
     seconds, sure = journal.expected_s(ctx, [replies[host] for host in hosts])
-    known = ended.memo.get("job_since") if all(replies[host]["state"] == "adopted" for host in hosts) else None
+    known = ended.memo.get(counting.SINCE) if all(replies[host]["state"] == "adopted" for host in hosts) else None
     since = datetime.fromisoformat(known) if known else ctx.now  # after a retry the job is as old as it is
-    memo = {**ended.memo, "expected_s": seconds, "sure": sure, "hosts": hosts, "misses": 0, "job_since": since.isoformat()}
+    memo = {**ended.memo, "expected_s": seconds, "sure": sure, "hosts": hosts, "misses": 0, counting.SINCE: since.isoformat()}
     over = all(replies[host].get("job_state") in ("exited", "dead") for host in hosts)
     left = 0.0 if over else max(0.0, seconds - (ctx.now - since).total_seconds()) + RUN_MARGIN_S
     outcome = _later(ctx, memo, min(soak_poll_s(seconds), left) if _is_soak(ctx) else left)
     outcome.step.update(expected_end_at=ctx.now if over else since + timedelta(seconds=seconds), last_seen_at=ctx.now)
+    if any(replies[host]["state"] == "started" for host in hosts):  # journals of its own, that begin at 0
+        outcome.step["offsets"] = {}
+        outcome.writes += journal.forgetting(ctx)
     return outcome
 
 
@@ -139,8 +166,13 @@ def _answers(ctx: Ctx, ended: drive.Ended, phase: str) -> Outcome | dict[str, di
     replies = {host: (ended.result.get("replies") or {}).get(host) or {} for host in hosts}
     if bad := [host for host, reply in replies.items() if reply.get("state") not in ("running", "exited", "dead", "absent")]:
         return failed(words.no_reply(bad, order.playbook, replies[bad[0]]), result=ended.memo)
-    if gone := [host for host, reply in replies.items() if reply["state"] == "absent"]:
-        return failed(words.job_absent(gone, _job_id(ctx)), result=ended.memo)
+    gone = [host for host, reply in replies.items() if reply["state"] == "absent"]
+    if gone and ended.memo.get("absent"):
+        return _heard(ctx, journal.broken_off(ctx, ended.memo, ctx.current.offsets or {}, words.GONE))
+    if gone:
+        measured = bool(ctx.current.spec.get("measured"))
+        return failed(words.job_absent(gone, _job_id(ctx), measured=measured), result={**ended.memo, "absent": measured})
+    ended.memo.pop("absent", None)
     return replies
 
 
@@ -161,10 +193,14 @@ def _polled(ctx: Ctx, ended: drive.Ended) -> Outcome:
 
 
 def _still_running(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
-    """Come back: a soak in its own rhythm, but at its expected end at the latest; a run a little later."""
+    """Come back: a soak in its own rhythm, but at its expected end at the latest; a run a little later.
+
+    A job that runs far beyond its time is an error; a retry is a person's word to wait for as long again.
+    """
     expected = float(memo["expected_s"])
-    elapsed = (ctx.now - datetime.fromisoformat(memo["job_since"])).total_seconds()
-    if elapsed > expected + int(ctx.current.spec.get("timeout_s") or 600):
+    elapsed = (ctx.now - datetime.fromisoformat(memo[counting.SINCE])).total_seconds()
+    asked = (ctx.now - datetime.fromisoformat(memo["asked_since"])).total_seconds() if "asked_since" in memo else elapsed
+    if min(elapsed - expected, asked) > int(ctx.current.spec.get("timeout_s") or 600):
         return failed(words.job_overdue(title_of(ctx.current), round(elapsed - expected)), result=memo)
     left = expected - elapsed
     if _is_soak(ctx) and left > 0:
@@ -184,9 +220,20 @@ def _collected(ctx: Ctx, ended: drive.Ended) -> Outcome:
     writes, trouble = bring(ctx, ended.folder, complete=whole)
     if trouble is not None:
         return failed(trouble, result=memo)
+    if not whole and (said := journal.never_began(replies, ended.folder / "staging")):
+        return _heard(ctx, _another(ctx, memo, said))
     rest, offsets = journal.rest(ctx, ended.folder / "staging")
     memo["injections"] = journal.injections(ctx, ended.folder / "staging")
     memo["timing"] = journal.timing(ctx, ended.folder / "staging") if whole else None
-    outcome = done(result=memo, offsets=offsets) if whole else journal.broken_off(ctx, memo, offsets)
+    outcome = done(result=memo, offsets=offsets) if whole else journal.broken_off(ctx, memo, offsets, words.BROKE_OFF)
     outcome.writes += [*writes, *rest]
     return _heard(ctx, outcome)
+
+
+def _another(ctx: Ctx, memo: dict[str, Any], said: dict[str, str]) -> Outcome:
+    """End in an error after which a retry orders another job: this one proved that it ended before it could measure anything."""
+    before = [*(memo.get(BEFORE) or ()), {"job": _job_id(ctx), "said": said}]
+    host, message = next(iter(said.items()))
+    outcome = failed(words.engine_failed(title_of(ctx.current), host, message), result={"runs": memo.get("runs"), BEFORE: before}, offsets=None)
+    outcome.attempt.update(counting.after_nothing_measured(memo, judged=ctx.attempt.extension is not None))
+    return outcome

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from app.attempts.models import SKIPPED, Attempt, Step
+from app.attempts.models import SKIPPED, Attempt, Sample, Step
 from app.engine import durable, expected, samples
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome
@@ -19,6 +19,7 @@ from gates.model import StepKind
 from gates.text import Text
 
 LIVE = ("records.jsonl", "telemetry.jsonl")
+HARMLESS = frozenset({"cool", "warmup"})  # phases that store, load and measure nothing: they can tell nothing of the product
 REST_MAX = 8 * 1024 * 1024  # bytes of a journal that go into the live rows at the end; the evidence file holds all
 
 Write = Callable[[Session], None]
@@ -109,15 +110,43 @@ def ended_well(reply: Mapping[str, Any], staging: Path, host: str) -> bool:
     return (isinstance(end, Mapping) and end.get("outcome") == "done") or end is None  # without either the pack must be complete
 
 
-def broken_off(ctx: Ctx, memo: dict[str, Any], offsets: dict[str, Any]) -> Outcome:
+def never_began(replies: Mapping[str, Mapping[str, Any]], staging: Path) -> dict[str, str] | None:
+    """Return what each host's job said, {host: message}, when every one ended by itself because of its engine, before it stored, loaded or measured.
+
+    None in any doubt: a file that is missing or does not parse, another end, a phase that could tell something of the product.
+    """
+    said: dict[str, str] = {}
+    for host, reply in replies.items():
+        folder = next(iter(sorted((staging / host).glob("*.d"))), None)
+        end = durable.read_json(folder / "exit.json") if folder else None
+        error = end.get("error") if isinstance(end, Mapping) and end.get("outcome") == "error" else None
+        if reply.get("state") != "exited" or folder is None or not isinstance(error, Mapping) or error.get("kind") != "engine":
+            return None
+        try:
+            phases = {json.loads(line)["phase"] for line in (folder / "phases.jsonl").read_text(encoding="utf-8").splitlines()}
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        if not phases <= HARMLESS:
+            return None
+        said[host] = str(error.get("message") or "-")
+    return said or None
+
+
+def forgetting(ctx: Ctx) -> list[Write]:
+    """Return the write that takes away the live rows of a job before: the journals of another one number their lines from 0 too."""
+    step_id = ctx.current.id
+
+    def forget(s: Session) -> None:
+        s.execute(delete(Sample).where(Sample.step_id == step_id))
+
+    return [forget] if ctx.current.offsets else []
+
+
+def broken_off(ctx: Ctx, memo: dict[str, Any], offsets: dict[str, Any], note: Text) -> Outcome:
     """Go to the judgement with what is there: an attempt with a broken run cannot pass, and more runs would only cost time."""
     judge = next((step.position for step in ctx.steps if step.kind == StepKind.JUDGE and step.position > ctx.current.position), len(ctx.steps))
     skipped = [step.id for step in ctx.steps if ctx.current.position < step.position < judge]
     why = Text("Not done: {step} broke off.", "未执行：「{step}」中断。").fill(step=Text.parse(ctx.current.title))
-    note = {
-        "code": "broke_off",
-        **Text("The job broke off; its evidence was kept and goes to the judgement.", "作业中断；已保留其证据并提交判定。").json(),
-    }
 
     def skip(s: Session) -> None:
         for step_id in skipped:
@@ -125,4 +154,5 @@ def broken_off(ctx: Ctx, memo: dict[str, Any], offsets: dict[str, Any]) -> Outco
             step.status, step.problem = "canceled", {"code": SKIPPED, **why.json()}
 
     index = next((i for i, step in enumerate(ctx.steps) if step.position == judge), len(ctx.steps))
-    return Outcome(step={"status": "done", "result": memo, "offsets": offsets, "problem": note}, attempt={"step_index": index}, writes=[skip])
+    step = {"status": "done", "result": memo, "offsets": offsets, "problem": {"code": "broke_off", **note.json()}}
+    return Outcome(step=step, attempt={"step_index": index}, writes=[skip])

@@ -136,6 +136,19 @@ def test_evidence_of_real_tools_and_a_real_engine_is_not_simulated():
     assert (document["simulated"], document["verdict"]) == (False, "pass")
 
 
+def _renamed(evidence, job, *, end=None):
+    evidence.json("run-2", "job.json", lambda d: d.update(job=job))
+    return judge(evidence.json("run-2", "exit.json", lambda d: d.update(job=end or job)).bundle())
+
+
+def test_a_job_after_one_that_never_came_to_measure_is_the_steps_own_and_any_other_is_not():
+    for job in ("0193-attempt-run-2", "0193-attempt-run-2.2", "0193-attempt-run-2.13"):
+        assert _renamed(g2_evidence(), job)["verdict"] == "pass"
+    for job in ("0193-attempt-run-2.1", "0193-attempt-run-2.0", "0193-attempt-run-2.02", "0193-attempt-run-2.x", "0193-attempt-run-20", "x-run-2.2"):
+        assert _renamed(g2_evidence(), job)["verdict"] == "inconclusive", job
+    assert _renamed(g2_evidence(), "0193-attempt-run-2.2", end="0193-attempt-run-2")["verdict"] == "inconclusive"
+
+
 def test_a_simulated_plan_passes_and_is_marked():
     plan = small_plan({"rig": {"simulated": True, "time_scale": "2880"}})
     document = judge(g2_evidence(plan=plan).bundle())

@@ -2,7 +2,8 @@
 
 `python3 -I - PROBE ROOT ATTEMPT FENCE [attempt|all [LEFT]]`. With `all` every job below the root is stopped, whoever started it (for a removal).
 LEFT is a JSON list of Ansible's temporary directories of playbooks that were ended on the controller: modules that run from there go on.
-Prints {state, jobs, modules, engine, measured, could_not_stop: [sentences]}: `modules` counts the processes of such modules that were ended;
+Prints {state, jobs, modules, engine, measured, known, could_not_stop: [sentences]}: `modules` counts the processes of such modules that were
+ended; `known` are the ids of the attempt's jobs that this host has, whatever became of them;
 `state` is `stopped`, or `running` when something goes on; `measured` is false when no job of the attempt made a measured request here, else
 true: also where that cannot be told.
 """
@@ -52,8 +53,13 @@ def stop_jobs(path: str, root: str, attempt: str, everything: bool, troubles: Li
 def measured(root: str, attempt: str) -> bool:
     """Tell whether a job of the attempt made a measured request, or may have. Read after the stop, from journals that nobody writes any more."""
     folder = os.path.join(os.path.abspath(root), "jobs")
-    names = os.listdir(folder) if os.path.isdir(folder) else []
-    return any(_measured(os.path.join(folder, name)) for name in names if name.startswith(attempt + "-"))
+    return any(_measured(os.path.join(folder, name)) for name in known(root, attempt))
+
+
+def known(root: str, attempt: str) -> List[str]:
+    """Return the ids of the attempt's jobs that this host has: one that it had and lost proves nothing."""
+    folder = os.path.join(os.path.abspath(root), "jobs")
+    return sorted(name for name in os.listdir(folder) if name.startswith(attempt + "-")) if os.path.isdir(folder) else []
 
 
 def _measured(folder: str) -> bool:
@@ -153,7 +159,7 @@ def main(path: str, root: str, attempt: str, fence: str, what: str = "attempt", 
             if what != "all":
                 probe(path, ["lock", "release", "--root", root, "--attempt", attempt, "--fence", fence])
     answer = {"state": "running" if troubles else "stopped", "jobs": jobs, "modules": modules, "engine": engine, "could_not_stop": troubles}
-    print(json.dumps({**answer, "measured": bool(troubles) or measured(root, attempt)}))
+    print(json.dumps({**answer, "measured": bool(troubles) or measured(root, attempt), "known": known(root, attempt)}))
 
 
 if __name__ == "__main__":
