@@ -92,6 +92,13 @@ class Kit:
         found = json.loads(path.read_text()) if path.exists() else {}
         return {key: value for key, value in found.items() if value}
 
+    def reboot(self) -> None:
+        """Lose what a boot loses: mounts, and RAIDs that nothing assembles; what lies on the drives stays."""
+        for mount in self.changes().get("mounts", []):
+            self.tool("umount", mount["target"])
+        for device in self.changes().get("md", {}):
+            self.tool("mdadm", "--stop", device)
+
     def media(self, **more: Any) -> dict[str, Any]:
         """Return an order with one RAID over the array's namespaces."""
         devices = self.run("array", "show", ARRAY)["facts"]["devices"]

@@ -125,6 +125,62 @@ def test_a_device_that_holds_something_is_never_overwritten(kit: Kit) -> None:
     assert "md" not in kit.changes()
 
 
+def test_a_medium_whose_mount_point_changed_moves_and_is_never_mounted_twice(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    kit.run("volume", "apply", kit.media())
+    order = kit.media(mount=str(kit.root / "elsewhere" / "array"))
+    answer = kit.run("volume", "apply", order)
+    assert answer["wrong"] == []
+    assert [mount["target"] for mount in kit.changes()["mounts"]] == [str(kit.root / "elsewhere" / "array")]
+    assert str(kit.root / "mnt") not in (kit.etc / "fstab").read_text()
+    assert not (kit.root / "mnt").exists()
+    assert kit.run("volume", "apply", order)["changed"] == []
+    kit.run("volume", "remove", {"media": {}})
+    assert not (kit.root / "elsewhere").exists()
+
+
+def test_a_medium_that_became_another_is_refused_until_it_was_removed(kit: Kit) -> None:
+    nfs = {"kind": "nfs", "mount": str(kit.root / "mnt" / "nfs"), "source": "192.0.2.40:/export/kv"}
+    kit.run("volume", "apply", {"media": {"nfs": nfs}})
+    answer = kit.run("volume", "apply", {"media": {"nfs": {**nfs, "source": "192.0.2.41:/export/kv"}}})
+    assert "was made with source 192.0.2.40:/export/kv" in answer["refused"]
+
+
+def test_a_file_system_that_is_mounted_elsewhere_without_our_record_is_not_mounted_again(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    order = kit.media()
+    kit.run("volume", "apply", order)
+    kit.tool("umount", order["media"]["array"]["mount"])
+    (kit.root / "theirs").mkdir()
+    kit.tool("mount", "-t", "xfs", "-o", "ro", "/dev/md/qg-array", str(kit.root / "theirs"))
+    assert "/theirs, which no record of ours knows" in kit.run("volume", "apply", order)["refused"]
+
+
+def test_media_with_alike_names_have_labels_of_their_own(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    devices = kit.media()["media"]["array"]["devices"]
+    names = ("array_fast_one", "array_fast_two", "array")
+    media = {name: {"kind": "xfs", "device": devices[n], "mount": str(kit.root / "mnt" / name)} for n, name in enumerate(names)}
+    assert kit.run("volume", "apply", {"media": media})["wrong"] == []
+    labels = [kit.changes()["signatures"][device]["LABEL"] for device in devices[:3]]
+    assert len(set(labels)) == 3
+    assert all(len(label) <= 12 for label in labels)
+    assert [f"LABEL={label} " in (kit.etc / "fstab").read_text() for label in labels] == [True] * 3
+
+
+def test_a_file_system_of_another_medium_whose_label_begins_alike_is_left_alone(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    device = kit.media()["media"]["array"]["devices"][0]
+    kit.tool("mkfs.xfs", "-q", "-L", "qg-a2", device)
+    order = {"media": {"a": {"kind": "xfs", "device": device, "mount": str(kit.root / "mnt" / "a")}}}
+    assert "LABEL=qg-a2" in kit.run("volume", "apply", order)["refused"]
+
+
+def test_two_media_at_one_mount_point_are_refused(kit: Kit) -> None:
+    one = {"kind": "directory", "mount": str(kit.root / "mnt" / "a")}
+    assert "would have one mount point" in kit.run("volume", "apply", {"media": {"a": one, "b": {**one, "mount": one["mount"] + "/"}}})["refused"]
+
+
 def test_a_raid_of_three_is_refused_with_its_devices(kit: Kit) -> None:
     kit.run("array", "apply", ARRAY)
     order = kit.media()

@@ -1,5 +1,6 @@
-"""mount, umount and findmnt: a table of mounts in the rack's folder; nothing is really mounted."""
+"""mount, umount and findmnt: a table of mounts in the rack's folder; nothing is really mounted, but what lies on a medium comes and goes with it."""
 
+import hashlib
 import json
 import os
 import sys
@@ -26,6 +27,7 @@ def _mount(argv: List[str]) -> int:
         now.setdefault("mounts", []).append(
             {"target": target, "source": source, "fstype": "nfs4" if fstype == "nfs" else fstype, "options": "rw," + options}
         )
+        _move(_contents(source), target)
     return 0
 
 
@@ -35,8 +37,24 @@ def _umount(argv: List[str]) -> int:
         if len(left) == len(now.get("mounts", [])):
             sys.stderr.write("umount: %s: not mounted.\n" % argv[-1])
             return 32
+        for mount in now["mounts"]:
+            if mount["target"] == argv[-1]:
+                _move(argv[-1], _contents(mount["source"]))
         now["mounts"] = left
     return 0
+
+
+def _contents(source: str) -> str:
+    """Return the folder that keeps what lies on a medium while it is not mounted."""
+    return os.path.join(state.root(), "media", hashlib.sha256(source.encode()).hexdigest()[:16])
+
+
+def _move(here: str, there: str) -> None:
+    """Move all that lies in one folder to another."""
+    if os.path.isdir(here) and os.listdir(here):
+        os.makedirs(there, exist_ok=True)
+        for name in os.listdir(here):
+            os.rename(os.path.join(here, name), os.path.join(there, name))
 
 
 def _findmnt(argv: List[str]) -> int:

@@ -3,6 +3,7 @@
 Kinds: md_xfs, xfs, loop_xfs, nfs, directory. The arm's `mount_path` names one of them. Nothing that holds data is ever overwritten.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ LABEL_LENGTH = 12  # what XFS allows
 def apply(host: Host) -> Dict[str, Any]:
     """Make every medium, then check it."""
     facts = {}
+    _distinct(host)
     for name, volume in sorted(host.order["media"].items()):
         made = len(host.changed)
         _KINDS[volume["kind"]](host, name, volume)
@@ -72,14 +74,14 @@ def _md_xfs(host: Host, name: str, volume: Dict[str, Any]) -> None:
     _xfs_on(host, name, volume, device, ["-d", "su=%dk,sw=%d" % (chunk, width)])
     if volume.get("persistent", True):
         md.persist(host, name, volume)
-        _fstab(host, name, volume, "LABEL=%s" % _label(name), "xfs", [*_options(volume, XFS_OPTIONS), "nofail", "_netdev"])
+        _fstab(host, name, volume, "LABEL=%s" % label_of(name), "xfs", [*_options(volume, XFS_OPTIONS), "nofail", "_netdev"])
 
 
 def _xfs(host: Host, name: str, volume: Dict[str, Any]) -> None:
     _note(host, name, volume)
     _xfs_on(host, name, volume, volume["device"], [])
     if volume.get("persistent", True):
-        _fstab(host, name, volume, "LABEL=%s" % _label(name), "xfs", [*_options(volume, XFS_OPTIONS), "nofail"])
+        _fstab(host, name, volume, "LABEL=%s" % label_of(name), "xfs", [*_options(volume, XFS_OPTIONS), "nofail"])
 
 
 def _loop_xfs(host: Host, name: str, volume: Dict[str, Any]) -> None:
@@ -119,11 +121,12 @@ def _xfs_on(host: Host, name: str, volume: Dict[str, Any], device: str, geometry
     """Make the file system where the device is blank, and mount it. One that carries our label is ours; anything else is left alone."""
     real, entry = volume["kind"] in REAL, host.record.part("volume")[name]
     signature = None if host.dry and host.changed else md.signature_of(host, device, real=real)
+    label = label_of(name)
     if signature is None:
         entry.update(made_fs=True, device=device)
         host.record.keep()
-        host.do(["mkfs.xfs", "-q", "-L", _label(name), *geometry, device], "make XFS on %s" % device, real=real)
-    elif "TYPE=xfs" not in signature or "LABEL=%s" % _label(name) not in signature:
+        host.do(["mkfs.xfs", "-q", "-L", label, *geometry, device], "make XFS on %s" % device, real=real)
+    elif not {"TYPE=xfs", "LABEL=%s" % label} <= set(signature.split()):
         raise Refused(
             "%s holds %s, so no file system is made on it for the volume %s. Nothing was overwritten; clear it by hand if it may go."
             % (device, signature, name)
@@ -138,6 +141,12 @@ def _mount(host: Host, name: str, volume: Dict[str, Any], source: str, fstype: s
     if now is None:
         if os.path.isdir(where) and os.listdir(where):
             raise Refused("%s is not empty and nothing is mounted there; it is not covered by a mount." % where)
+        elsewhere = _lines(host.ask(["findmnt", "-n", "-o", "TARGET", "-S", source], real=real)[1]) if fstype == "xfs" else []
+        if elsewhere and not host.dry:
+            raise Refused(
+                "%s is mounted at %s, which no record of ours knows, so it is not mounted at %s as well. Unmount it there first."
+                % (source, ", ".join(elsewhere), where)
+            )
         entry["mounted"] = True
         host.record.keep()
         host.do(["mount", "-t", fstype, "-o", ",".join(options), source, where], "mount %s at %s" % (source, where), real=real)
@@ -199,11 +208,37 @@ def _mounted(host: Host, where: str, real: bool) -> Optional[Dict[str, str]]:
 
 
 def _note(host: Host, name: str, volume: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the record of a medium, with the description under which it was made."""
+    """Return the record of a medium, with the description under which it was made. What an earlier description left mounted is moved, or refused."""
     entry: Dict[str, Any] = host.record.part("volume").setdefault(name, {"folders": [], "device": None})
+    before = entry.get("volume")
+    if before:
+        for key in ("kind", "device", "image", "source"):
+            if before.get(key) != volume.get(key):
+                raise Refused(
+                    "The medium %s was made with %s %s, and the engagement says %s now. Remove the engagement's targets first, or name a new medium; "
+                    "nothing was changed." % (name, key, before.get(key), volume.get(key))
+                )
+        if before["mount"] != volume["mount"]:
+            _leave(host, entry, before)
     entry["volume"] = volume
     host.record.keep()
     return entry
+
+
+def _leave(host: Host, entry: Dict[str, Any], before: Dict[str, Any]) -> None:
+    """Give an earlier mount point back, so that one medium is never mounted twice; KV stays on its medium. A plain folder is emptied of ours."""
+    where, real = before["mount"], before["kind"] in REAL
+    if before["kind"] == "directory":
+        kv = os.path.join(where, "kv")
+        if os.path.isdir(kv):
+            host.act("remove the KV below %s" % kv, lambda: shutil.rmtree(kv))
+    elif entry.get("mounted") and _mounted(host, where, real):
+        host.do(["umount", where], "unmount %s" % where, real=real)
+    for folder in entry.get("folders", []):
+        if os.path.isdir(folder) and (where + "/").startswith(folder + "/"):
+            host.act("remove %s" % folder, lambda path=folder: _rmdir(path))  # type: ignore[misc]
+    entry.update(mounted=False, folders=[folder for folder in entry.get("folders", []) if not (where + "/").startswith(folder + "/")])
+    host.record.keep()
 
 
 def _folder(host: Host, entry: Dict[str, Any], where: str) -> None:
@@ -238,8 +273,21 @@ def _options(volume: Dict[str, Any], default: List[str]) -> List[str]:
     return [str(option) for option in volume.get("options") or default]
 
 
-def _label(name: str) -> str:
-    return ("qg-" + name)[:LABEL_LENGTH]
+def label_of(name: str) -> str:
+    """Return the label of a medium's file system. A name that does not fit ends in a digest of the whole, so that alike names stay apart."""
+    whole = "qg-" + name
+    return whole if len(whole) <= LABEL_LENGTH else whole[: LABEL_LENGTH - 5] + hashlib.sha256(name.encode()).hexdigest()[:5]
+
+
+def _distinct(host: Host) -> None:
+    """Refuse two media with one label or one mount point: the host could not tell them apart at the next boot. What is on record counts too."""
+    media = {**{name: entry["volume"] for name, entry in host.record.part("volume").items() if entry.get("volume")}, **host.order["media"]}
+    for what, of in (("label", lambda name: label_of(name)), ("mount point", lambda name: os.path.normpath(media[name]["mount"]))):
+        seen: Dict[str, str] = {}
+        for name in sorted(media):
+            other = seen.setdefault(of(name), name)
+            if other != name:
+                raise Refused("The media %s and %s would have one %s, %s. Rename one of them; nothing was changed." % (other, name, what, of(name)))
 
 
 def _lines(text: str) -> List[str]:
