@@ -125,6 +125,41 @@ def test_a_device_that_holds_something_is_never_overwritten(kit: Kit) -> None:
     assert "md" not in kit.changes()
 
 
+def test_a_raid_that_no_boot_assembled_is_assembled_again_with_what_is_on_it(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    order = kit.media()
+    kit.run("volume", "apply", order)
+    made = kit.changes()
+    kit.reboot()
+    answer = kit.run("volume", "apply", order)
+    assert answer["changed"][0] == "assemble /dev/md/qg-array again of 4 devices"
+    assert answer["wrong"] == []
+    assert {key: kit.changes()[key] for key in ("md", "signatures", "mounts")} == {key: made[key] for key in ("md", "signatures", "mounts")}
+    assert kit.run("volume", "apply", order)["changed"] == []
+
+
+def test_a_raid_of_somebody_else_is_never_assembled_nor_taken(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    order = kit.media()
+    kit.run("volume", "apply", order)
+    kit.reboot()
+    record = kit.root / "state" / "hardware.json"
+    known = json.loads(record.read_text())
+    known["volume"]["array"]["md"]["uuid"] = "0:0:0:0"
+    record.write_text(json.dumps(known))
+    assert "so it is not taken for the volume array" in kit.run("volume", "apply", order)["refused"]
+
+
+def test_a_raid_that_no_boot_assembled_is_removed_all_the_same(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    kit.run("volume", "apply", kit.media())
+    kit.reboot()
+    kit.run("volume", "remove", {"media": {}})
+    kit.run("array", "remove", ARRAY)
+    assert kit.changes() == {}
+    assert not (kit.root / "state" / "hardware.json").exists()
+
+
 def test_a_medium_whose_mount_point_changed_moves_and_is_never_mounted_twice(kit: Kit) -> None:
     kit.run("array", "apply", ARRAY)
     kit.run("volume", "apply", kit.media())

@@ -1,4 +1,4 @@
-"""mdadm: --create, --detail [--export], --examine, --stop and --zero-superblock over the namespaces that are connected."""
+"""mdadm: --create, --assemble, --detail and --examine [--export], --stop and --zero-superblock over the namespaces that are connected."""
 
 import hashlib
 import os
@@ -43,6 +43,7 @@ def _create(words: List[str], argv: List[str], rack: Dict[str, Any]) -> int:
         arrays[device] = {"members": members, "chunk": int(told["--chunk"].rstrip("K")), "name": told["--name"], "uuid": dashed}
         for member in members:
             signatures[member] = {"TYPE": "linux_raid_member", "LABEL": "any:" + told["--name"]}
+            now.setdefault("superblocks", {})[member] = dict(arrays[device])
             os.makedirs(os.path.join(_holders(member), "md%d" % NUMBER), exist_ok=True)
     sys.stderr.write("mdadm: array %s started.\n" % device)
     return 0
@@ -65,12 +66,35 @@ def _detail(words: List[str], argv: List[str], _: Dict[str, Any]) -> int:
     return 0
 
 
-def _examine(words: List[str], _: List[str], __: Dict[str, Any]) -> int:
-    array = next((a for a in state.changes().get("md", {}).values() if words[0] in a["members"]), None)
-    if array is None:
+def _assemble(words: List[str], _: List[str], __: Dict[str, Any]) -> int:
+    """Start an array of members that all carry its superblock, as after a boot; what lay on it is there again."""
+    device, members = words[0], words[1:]
+    with state.changing() as now:
+        blocks = [now.get("superblocks", {}).get(member) for member in members]
+        if not blocks or any(block is None or block["uuid"] != (blocks[0] or {})["uuid"] for block in blocks):
+            return _fail("superblock on %s doesn't match others - assembly aborted" % members[-1])
+        first = dict(blocks[0] or {})
+        if len(members) != len(first["members"]):
+            return _fail("%s assembled from %d drives - not enough to start the array." % (device, len(members)))
+        holds = first.pop("holds", None)
+        now.setdefault("md", {})[device] = {**first, "members": members}
+        if holds:
+            now.setdefault("signatures", {})[device] = holds
+        for member in members:
+            os.makedirs(os.path.join(_holders(member), "md%d" % NUMBER), exist_ok=True)
+    sys.stderr.write("mdadm: %s has been started with %d drives.\n" % (device, len(members)))
+    return 0
+
+
+def _examine(words: List[str], argv: List[str], __: Dict[str, Any]) -> int:
+    block = state.changes().get("superblocks", {}).get(words[0])
+    if block is None:
         return _fail("No md superblock detected on %s." % words[0])
-    print("%s:\n          Magic : a92b4efc\n        Version : 1.2\n           Name : any:%s" % (words[0], array["name"]))
-    print("     Raid Level : raid0\n    Data Offset : %d sectors\n     Chunk Size : %dK" % (DATA_OFFSET, array["chunk"]))
+    if "--export" in argv:
+        print("MD_LEVEL=raid0\nMD_DEVICES=%d\nMD_NAME=any:%s\nMD_UUID=%s" % (len(block["members"]), block["name"], block["uuid"]))
+        return 0
+    print("%s:\n          Magic : a92b4efc\n        Version : 1.2\n           Name : any:%s" % (words[0], block["name"]))
+    print("     Raid Level : raid0\n    Data Offset : %d sectors\n     Chunk Size : %dK" % (DATA_OFFSET, block["chunk"]))
     return 0
 
 
@@ -86,7 +110,9 @@ def _stop(words: List[str], _: List[str], __: Dict[str, Any]) -> int:
             if os.path.isdir(holder):
                 os.rmdir(holder)
         del now["md"][words[0]]
-        now.get("signatures", {}).pop(words[0], None)
+        holds = now.get("signatures", {}).pop(words[0], None)
+        for member in array["members"]:
+            now["superblocks"][member]["holds"] = holds
     sys.stderr.write("mdadm: stopped %s\n" % words[0])
     return 0
 
@@ -95,6 +121,7 @@ def _zero(words: List[str], _: List[str], __: Dict[str, Any]) -> int:
     with state.changing() as now:
         if any(words[0] in array["members"] for array in now.get("md", {}).values()):
             return _fail("Couldn't open %s for write - not zeroing" % words[0])
+        now.get("superblocks", {}).pop(words[0], None)
         now.get("signatures", {}).pop(words[0], None)
     return 0
 
@@ -108,4 +135,4 @@ def _fail(sentence: str) -> int:
     return 1
 
 
-_VERBS = {"--create": _create, "--detail": _detail, "--examine": _examine, "--stop": _stop, "--zero-superblock": _zero}
+_VERBS = {"--create": _create, "--assemble": _assemble, "--detail": _detail, "--examine": _examine, "--stop": _stop, "--zero-superblock": _zero}

@@ -1,7 +1,7 @@
 """md RAID0 over the array's namespaces: made once on blank devices, 64 KiB aligned, known by its name."""
 
 import re
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from hardware import textfile
 from hardware.host import Host, Refused
@@ -21,7 +21,10 @@ def ensure(host: Host, name: str, volume: Dict[str, Any]) -> str:
         )
     if chunk * 1024 % ALIGNMENT:
         raise Refused("The volume %s has chunk_kib %d, which is no multiple of 64 KiB." % (name, chunk))
-    if _detail(host, device) is None:
+    made = host.record.part("volume").get(name, {}).get("md") or {}
+    if _detail(host, device) is None and made and _is_ours(host, name, made, members):
+        host.do(["mdadm", "--assemble", device, *members], "assemble %s again of %d devices" % (device, wanted))
+    elif _detail(host, device) is None:
         for member in members:
             signature = signature_of(host, member)
             if signature:
@@ -33,7 +36,25 @@ def ensure(host: Host, name: str, volume: Dict[str, Any]) -> str:
         host.record.keep()
         argv = ["mdadm", "--create", device, "--run", "--level=0", "--metadata=1.2", "--homehost=any", "--name=%s" % _label(name)]
         host.do([*argv, "--raid-devices=%d" % wanted, "--chunk=%dK" % chunk, *members], "make %s of %d devices" % (device, wanted))
+    detail = _detail(host, device)
+    if detail and "md" in host.record.part("volume").get(name, {}):
+        host.record.part("volume")[name]["md"].update(uuid=detail["MD_UUID"], members=members)  # devices may have other names after a boot
+        host.record.keep()
     return device
+
+
+def _is_ours(host: Host, name: str, made: Dict[str, Any], members: List[str]) -> bool:
+    """Tell whether every member carries the superblock of the RAID that the record names: its UUID, or where that was not kept, name and members."""
+    told = [_export(host.ask(["mdadm", "--examine", "--export", member])[1]) for member in members]
+    if made.get("uuid"):
+        return all(row.get("MD_UUID") == made["uuid"] for row in told)
+    named = all(row.get("MD_NAME", "").rpartition(":")[2] == _label(name) for row in told)
+    return named and len({row.get("MD_UUID") for row in told}) == 1 and sorted(members) == sorted(made["members"])
+
+
+def is_there(host: Host, name: str, volume: Dict[str, Any]) -> bool:
+    """Tell whether the RAID runs."""
+    return _detail(host, device_of(name, volume)) is not None
 
 
 def check(host: Host, name: str, volume: Dict[str, Any]) -> None:
@@ -111,4 +132,8 @@ def _detail(host: Host, device: str) -> Optional[Dict[str, str]]:
         raise Refused("mdadm is not installed on this host; install the package mdadm.")
     if code or "MD_LEVEL" not in out:
         return None
-    return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
+    return _export(out)
+
+
+def _export(text: str) -> Dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)

@@ -52,7 +52,9 @@ def remove(host: Host) -> Dict[str, Any]:
         if entry.get("mounted") and mounted:
             host.do(["umount", volume["mount"]], "unmount %s" % volume["mount"], real=real)
         textfile.drop_block(host, "fstab", "volume " + name)
-        if entry.get("made_fs") and entry["device"] and volume["kind"] != "loop_xfs":
+        # A RAID that no boot assembled again has no device to clean; its members are blanked below.
+        there = volume["kind"] != "md_xfs" or md.is_there(host, name, volume)
+        if entry.get("made_fs") and entry["device"] and volume["kind"] != "loop_xfs" and there:
             host.do(["wipefs", "--all", "--quiet", entry["device"]], "take the file system off %s" % entry["device"], real=real)
         if volume["kind"] == "md_xfs":
             md.remove(host, name, volume, entry)
