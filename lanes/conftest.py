@@ -72,10 +72,15 @@ def _run_to_the_end(command: list[str], environment: dict[str, str]) -> tuple[in
 @pytest.fixture
 def demo(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Return a function that runs `quadgate demo` with arguments and gives its summary; `folder` is where it wrote."""
+    return demo_in(tmp_path)
+
+
+def demo_in(folder: Path) -> Callable[..., dict[str, Any]]:
+    """Return the function of the fixture `demo` for a folder of one's own."""
 
     def run(*arguments: str, **targets: Any) -> dict[str, Any]:
-        out = Path(os.environ.get("QUADGATE_LANE_OUT", str(tmp_path))) / f"{tmp_path.name}"
-        command = [str(QUADGATE), "demo", "--out", str(out), "--soak", "40", "--engagement", str(short_engagement(tmp_path, **targets)), *arguments]
+        out = Path(os.environ.get("QUADGATE_LANE_OUT", str(folder))) / folder.name
+        command = [str(QUADGATE), "demo", "--out", str(out), "--soak", "40", "--engagement", str(short_engagement(folder, **targets)), *arguments]
         code, text = _run_to_the_end(command, {k: v for k, v in os.environ.items() if not k.startswith("QUADGATE_")})
         assert code == 0, text[-6000:]
         summary: dict[str, Any] = json.loads((out / "summary.json").read_text(encoding="utf-8"))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.demo.options import FAULTS
-from lanes.conftest import QUADGATE
+from lanes.conftest import QUADGATE, demo_in
+from lanes.faults.account import complaints
 
 TARGET_FAULTS = [name for name in FAULTS if name != "worker-kill"]  # killing has no strength: it is done or not
 
@@ -25,10 +27,15 @@ def verdicts(summary: dict[str, Any]) -> list[str | None]:
     return [summary["gates"][gate]["verdict"] for gate in ("G1", "G2", "G3", "G4")]
 
 
-def test_no_fault_at_strength_0_changes_any_verdict(demo):
-    summary = demo(*(part for name in TARGET_FAULTS for part in ("--fault", f"{name}=0")))
-    assert verdicts(summary) == ["pass", "pass", "pass", "pass"]
-    assert summary["engagement"]["state"] == "concluded"
+@pytest.fixture(scope="session")
+def no_fault(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return the summary of a demo with every fault at strength 0 and the seed 1, run once."""
+    return demo_in(tmp_path_factory.mktemp("no_fault"))(*(part for name in TARGET_FAULTS for part in ("--fault", f"{name}=0")))
+
+
+def test_no_fault_at_strength_0_changes_any_verdict(no_fault):
+    assert verdicts(no_fault) == ["pass", "pass", "pass", "pass"]
+    assert no_fault["engagement"]["state"] == "concluded"
 
 
 @pytest.mark.parametrize(
@@ -77,18 +84,33 @@ def test_killing_worker_and_playbook_host_loses_and_doubles_nothing(demo):
     summary = demo("--fault", "worker-kill")
     assert [kill["gate"] for kill in summary["worker_kills"]] == ["G3", "G4"]
     assert verdicts(summary) == ["pass", "pass", "pass", "pass"]
-    for gate in ("G3", "G4"):
-        with zipfile.ZipFile(summary["folder"] / summary["gates"][gate]["bundle"]) as bundle:
-            journals = [name for name in bundle.namelist() if name.endswith("/records.jsonl")]
-            assert journals
-            for name in journals:
-                lines = [json.loads(line) for line in bundle.read(name).splitlines()]
-                assert [line["seq"] for line in lines] == list(range(len(lines))), name
+    assert [sentence for gate in ("G3", "G4") for sentence in complaints(summary["folder"], gate)] == []
 
 
-def test_another_seed_gives_other_numbers_and_the_same_verdicts(demo, tmp_path):
-    summary = demo("--seed", "7")
-    assert verdicts(summary) == ["pass", "pass", "pass", "pass"]
+def told_by_g3(folder: Path) -> tuple[dict[str, Any], set[str], dict[str, list[float]]]:
+    """Return the plan, what G3 measured with (hashes of its prompts), and what came of it: p50 of TTFT (ms) of every run, by tier and arm."""
+    with zipfile.ZipFile(folder / "bundles" / "G3.zip") as bundle:
+        journals = [name for name in bundle.namelist() if name.endswith("/records.jsonl")]
+        asked = [json.loads(line) for name in journals for line in bundle.read(name).splitlines()]
+        plan = json.loads(bundle.read("manifest.json"))["plan"]
+        ttft = json.loads(bundle.read("verdict.json"))["figures"]["ttft"]
+    prompts = {record["prompt_sha256"] for record in asked if record["phase"] == "measure"}
+    arms = ("baseline", "candidate", "recompute", "placebo")
+    return plan, prompts, {f"c{tier} {arm}": [run["p50_ms"] for run in told[arm]] for tier, told in ttft.items() for arm in arms}
+
+
+def test_another_seed_asks_other_prompts_gives_other_numbers_and_the_same_verdicts(demo, no_fault):
+    summary = demo("--seed", "7", "--fault", "warm-array-cache=0")  # which asks for a cold array: nothing but the seed differs
+    assert verdicts(summary) == verdicts(no_fault) == ["pass", "pass", "pass", "pass"]
+    (plan, prompts, p50), (other_plan, other_prompts, other_p50) = told_by_g3(summary["folder"]), told_by_g3(no_fault["folder"])
+    assert (plan["decision"].pop("seed"), other_plan["decision"].pop("seed")) == (7, 1)
+    assert plan == other_plan
+    assert len(prompts) == len(other_prompts) > 100
+    assert prompts & other_prompts == set()
+    assert p50.keys() == other_p50.keys()
+    assert len(p50) == 8  # two tiers, four arms
+    for cell, found in p50.items():
+        assert found != other_p50[cell], cell
     judged = subprocess.run(
         [str(QUADGATE), "judge", str(summary["folder"] / summary["gates"]["G3"]["bundle"]), "--json"], capture_output=True, text=True, check=False
     )
