@@ -106,7 +106,6 @@ def another_database(_server: postgres.Server | None) -> Iterator[str]:
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a service take its time to start and to stop: on a busy machine the bounds only guard against hanging."""
     monkeypatch.setattr("app.up.supervisor.START_S", PATIENCE_S)
-    monkeypatch.setattr("app.up.supervisor.CANCEL_S", PATIENCE_S)
 
 
 @pytest.fixture

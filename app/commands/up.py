@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from app.commands.language import say
+from app.commands.language import of_terminal, say
+from app.kit import terminal
 from app.kit.i18n import N_
 from app.kit.terminal import on_end
 
@@ -42,4 +43,4 @@ def up(web: Annotated[bool, typer.Option(help=N_("Serve the web pages and the RE
         with suppress(OSError):  # the terminal may be gone
             say(N_("Stopping: running attempts are canceled, then everything ends"))
     finally:
-        supervisor.stop()
+        supervisor.stop(tell=lambda text: terminal.say(text.in_language(of_terminal())))

@@ -70,7 +70,7 @@ def running(supervisor: Any, progress: Progress, *, web: bool) -> Iterator[None]
         on_end(signal.SIG_IGN)
         with suppress(OSError, SystemExit):  # the terminal may be gone: that must not keep anything running
             progress.both("stopping everything that was started", "停止已启动的全部进程")
-        supervisor.stop()
+        supervisor.stop(tell=lambda text: progress.both(text.en, text.zh))
 
 
 class Demo:

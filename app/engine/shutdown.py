@@ -8,6 +8,7 @@ from app.accounts.actor import SYSTEM
 from app.attempts.models import Attempt
 from app.attempts.moves import audited_reason, kept_reason
 from app.audit import chain
+from app.engagements.models import Engagement
 from app.kit.db import database_now, read_session, write_session
 from gates.text import Text
 from gates.transitions import RunStatus
@@ -33,3 +34,17 @@ def active() -> list[str]:
     """Return the attempts that run."""
     with read_session() as s:
         return list(s.scalars(select(Attempt.id).where(Attempt.status.in_(ACTIVE))))
+
+
+def names(ids: list[str]) -> list[str]:
+    """Return what people call these attempts: engagement, gate and number."""
+    rows = select(Engagement.code, Attempt.gate, Attempt.number).join(Engagement, Engagement.id == Attempt.engagement_id).where(Attempt.id.in_(ids))
+    with read_session() as s:
+        return [f"{code} {gate} #{number}" for code, gate, number in s.execute(rows)]
+
+
+def troubles(ids: list[str]) -> list[Text]:
+    """Return what could not be stopped of these attempts, as their cancels said it."""
+    with read_session() as s:
+        problems = s.scalars(select(Attempt.problem).where(Attempt.id.in_(ids), Attempt.status == str(RunStatus.CANCELED)))
+        return [Text.parse(problem) for problem in problems if problem]

@@ -8,27 +8,27 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy.exc import OperationalError
 
-from app.engine import marker, nodes, shutdown
+from app.engine import marker, nodes
 from app.engine.runner import HOST_PROGRAM
 from app.kit.db import read_session
 from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_
 from app.kit.migrate import upgrade
 from app.settings import ROOT, settings
-from app.up import broker, leftovers
+from app.up import broker, ending, leftovers
 from app.up import web as web_server
 from app.up.part import Part, kill
 from gates.text import Text
 
 log = logging.getLogger("quadgate.up")
 WORKERS = 2
-START_S, CANCEL_S, CANARY_LATE_S, BROKER_MUTE_S = 60.0, 60.0, 90.0, 5.0
-STOPPED = Text("The service was stopped.", "服务已停止。")
+START_S, CANARY_LATE_S, BROKER_MUTE_S = 60.0, 90.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,16 @@ class Supervisor:
             self.stop(cancel=False)
             raise
 
-    def stop(self, *, cancel: bool = True) -> None:
-        """Cancel what runs, end hosts and local probes, then worker, beat, web, broker. Nothing is left running."""
+    def stop(self, *, cancel: bool = True, tell: Callable[[Text], object] = lambda _: None) -> None:
+        """Cancel what runs, end hosts and local probes, then worker, beat, web, broker. Nothing is left running here.
+
+        `tell` gets a sentence when the targets take their time to stop, and one for everything that may still run on them.
+        """
         if self._lock_fd is None:
             return
         try:
-            if cancel:
-                self._cancel()
+            if cancel and "worker" in self._parts:
+                ending.cancel(tell)
         except Exception:
             log.exception("running attempts could not be canceled; their processes are ended all the same")
         self._over.set()
@@ -265,16 +268,6 @@ class Supervisor:
             path=str(self._state / "log" / f"{name}.log"),
             tail=self._parts[name].tail(),
         )
-
-    def _cancel(self) -> None:
-        """Let the engine cancel what runs, while the worker still lives."""
-        if "worker" not in self._parts or not shutdown.cancel_running(STOPPED):
-            return
-        deadline = time.monotonic() + CANCEL_S
-        while (left := shutdown.active()) and time.monotonic() < deadline:
-            time.sleep(0.2)
-        if left:
-            log.warning("not canceled within %s s: %s; the next start goes on with it", CANCEL_S, ", ".join(left))
 
 
 def beat_argv(state: Path) -> list[str]:

@@ -14,7 +14,7 @@ from app.engine.shutdown import cancel_running
 from app.engine.steps import cancel
 from app.kit.db import read_session
 from app.settings import settings
-from app.up.supervisor import STOPPED
+from app.up.ending import STOPPED
 from tests.engine_kit import LOCAL, PLAYBOOKS, attempt_of, drive, ended, job_step, make_attempt, playbook_step, steps_of, wait_for
 from tests.people import Cast
 

@@ -29,7 +29,7 @@ from app.kit.clock import now
 from app.kit.db import database_now, read_session, write_session
 from app.kit.errors import QuadgateError
 from app.settings import settings
-from app.up.supervisor import STOPPED
+from app.up.ending import STOPPED
 from gates.steps import judge_step, report_step
 from gates.text import Text
 from tests.engine_kit import LOCAL, PLAYBOOKS, attempt_of, drive, ended, job_step, make_attempt, steps_of

@@ -21,7 +21,7 @@ from app.kit.db import new_id, read_session, write_session
 from app.kit.errors import NotFound
 from app.reports import usecases
 from app.reports.models import Report
-from app.up.supervisor import STOPPED
+from app.up.ending import STOPPED
 from gates.canonical import canonical_bytes, sha256_of
 from gates.model import StepKind
 from tests.people import Cast

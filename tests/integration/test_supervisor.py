@@ -8,18 +8,23 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from app.engine import marker
+from app.attempts.models import Attempt
+from app.engine import marker, shutdown
+from app.engine.drive import GRACE_S
+from app.engine.policy import STOP_TIMEOUT_S
+from app.kit.db import write_session
 from app.kit.errors import Refused
 from app.settings import ROOT, settings
-from app.up import Supervisor
+from app.up import Supervisor, ending
 from app.up.broker import answers, socket_path
 from app.up.leftovers import SUPERVISED, local_lab
-from tests.engine_kit import PLAYBOOKS, attempt_of, ended, job_step, make_attempt, manual_step, playbook_step, steps_of, wait_for
+from gates.text import Text
+from tests.engine_kit import PATIENCE_S, PLAYBOOKS, attempt_of, ended, job_step, make_attempt, manual_step, playbook_step, steps_of, wait_for
 from tests.processes import mentions
 
 pytestmark = pytest.mark.usefixtures("patient")
@@ -59,6 +64,54 @@ def test_stopping_cancels_what_runs_and_ends_the_job_on_this_machine(service: Su
     service.stop()
     assert attempt_of(attempt_id).status == "canceled"
     assert attempt_of(waiting).status == "waiting"  # it runs nothing, and a person may take days
+    assert mentions(state) == []
+
+
+def test_who_stops_the_service_is_told_what_it_waits_for_and_what_may_still_run(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ending.CANCEL_S > STOP_TIMEOUT_S + GRACE_S  # else a stop that takes its time is cut off
+    monkeypatch.setattr(ending, "CANCEL_S", 0.5)
+    monkeypatch.setattr(ending, "TELL_S", 0.0)
+    attempt_id, stuck = make_attempt(playbook_step(), code="ONE"), make_attempt(playbook_step(), code="TWO")
+    problem = {"code": "not_stopped", "en": "On gpu01 something still runs.", "zh-CN": "主机 gpu01 上仍有进程在运行。"}
+    with write_session() as s:
+        for one in (attempt_id, stuck):
+            s.get_one(Attempt, one).status = "running"
+
+    def engine(asked: Callable[[], list[str]] = shutdown.active) -> list[str]:
+        with write_session() as s:
+            row = s.get_one(Attempt, attempt_id)
+            row.status, row.problem = "canceled", problem
+        return asked()
+
+    monkeypatch.setattr(shutdown, "active", engine)
+    said: list[Text] = []
+    monkeypatch.setattr(ending.shutdown, "cancel_running", lambda reason: [attempt_id, stuck])
+    ending.cancel(said.append)
+    assert [text.en.split(",")[0] for text in said] == [
+        "Waiting until the targets have stopped what ONE G2 #1",
+        "TWO G2 #1 could not be stopped within 0 s",
+        "On gpu01 something still runs.",
+    ]
+    assert "TWO G2 #1" in said[0].zh
+
+
+def test_ctrl_c_while_a_job_measures_cancels_it_and_leaves_nothing(state: Path) -> None:
+    attempt_id = make_attempt(job_step(params={"kind": "run", "seconds": 300, "lines": 10}))
+    environment = {**os.environ, "QUADGATE_PLAYBOOK_DIR": str(PLAYBOOKS), "LC_ALL": "C.UTF-8"}
+    up = subprocess.Popen([ROOT / ".venv/bin/quadgate", "up", "--no-web"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        wait_for(lambda: steps_of(attempt_id)[0].status == "running" or up.poll() is not None)
+        job = int(next((state / "lab").glob("*/gpu01/jobs/*/started")).read_text())
+        assert marker.state(job) not in ("", "Z")
+        up.send_signal(signal.SIGINT)
+        text, _ = up.communicate(timeout=PATIENCE_S)
+    finally:
+        up.kill()
+        up.wait()
+    assert up.returncode == 0, text
+    assert b"may still run" not in text
+    assert (attempt_of(attempt_id).status, attempt_of(attempt_id).problem) == ("canceled", None)
+    assert marker.state(job) in ("", "Z")
     assert mentions(state) == []
 
 

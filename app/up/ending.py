@@ -1,0 +1,49 @@
+"""The end of the service on one machine: what runs is canceled while the worker still lives, and whoever waits is told what for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from app.engine import shutdown
+from app.engine.drive import GRACE_S
+from app.engine.policy import STOP_TIMEOUT_S
+from gates.text import Text
+
+log = logging.getLogger("quadgate.up")
+CANCEL_S = float(STOP_TIMEOUT_S + GRACE_S + 30)  # the stop of a target may take its whole time: a shorter patience would cut it off, unsaid
+TELL_S = 5.0  # who waits longer than this is told for what
+STOPPED = Text("The service was stopped.", "服务已停止。")
+STOPPING = Text(
+    "Waiting until the targets have stopped what {attempts} runs there, {seconds} s at most.",
+    "正在等待目标主机停止 {attempts} 的作业，最长 {seconds} 秒。",
+)
+LEFT = Text(
+    "{attempts} could not be stopped within {seconds} s, and may still run on its targets. The next start goes on with stopping it.",
+    "{attempts} 未能在 {seconds} 秒内停止，目标主机上可能仍在运行；下次启动时将继续停止。",
+)
+
+
+def cancel(tell: Callable[[Text], object]) -> None:
+    """Let the engine cancel what runs. `tell` gets a sentence when that takes its time, and one for everything that may still run."""
+    ours = left = shutdown.cancel_running(STOPPED)
+    began, told = time.monotonic(), False
+    while left and time.monotonic() < began + CANCEL_S:
+        if not told and time.monotonic() > began + TELL_S:
+            told = True
+            _tell(tell, STOPPING.fill(attempts=", ".join(shutdown.names(left)), seconds=round(CANCEL_S)))
+        time.sleep(0.2)
+        left = shutdown.active()
+    if left:
+        _tell(tell, LEFT.fill(attempts=", ".join(shutdown.names(left)), seconds=round(CANCEL_S)))
+    for trouble in shutdown.troubles(ours):
+        _tell(tell, trouble)
+
+
+def _tell(tell: Callable[[Text], object], text: Text) -> None:
+    """Log it and say it. The terminal may be gone: that must not keep anything running."""
+    log.warning("%s", text.en)
+    with suppress(OSError, ValueError, SystemExit):
+        tell(text)
