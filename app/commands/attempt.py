@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from app.commands.judge import EXIT
-from app.commands.language import Language
+from app.commands.language import Language, in_words
 from app.kit.i18n import N_
 from gates.text import Text
 
@@ -48,6 +48,7 @@ def judge(
         print(Text.parse(revision.document["summary"]).in_language(language))
         for change in newest["changed"]:
             title = Text.parse(change["title"]).in_language(language)
-            print(f"  {title}: {change['from'] or '-'} ({change['value_from'] or '-'}) -> {change['to'] or '-'} ({change['value_to'] or '-'})")
+            before, after = (in_words("verdict", change[way], language) for way in ("from", "to"))
+            print(f"  {title}: {before} ({change['value_from'] or '-'}) -> {after} ({change['value_to'] or '-'})")
         print(f"{newest['revision']}  {revision.hash}")
     raise typer.Exit(EXIT[revision.verdict])

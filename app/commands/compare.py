@@ -10,11 +10,11 @@ import typer
 from typer.core import TyperCommand
 
 from app.commands.help import filled
-from app.commands.judge import EXIT, UNREADABLE
-from app.commands.language import Language, in_terminal
+from app.commands.judge import EXIT, PLAN, UNREADABLE, head
+from app.commands.language import Language, in_terminal, in_words
 from app.commands.plan import read_plan
 from app.kit.i18n import N_
-from app.kit.terminal import say
+from app.kit.terminal import padded, say
 from gates.bundle import Unreadable
 from gates.canonical import canonical_bytes
 from gates.compare import ResultFile, compare
@@ -121,13 +121,13 @@ def _files(paths: list[Path], tool: str | None) -> list[ResultFile]:
 
 
 def _print(document: dict[str, Any], language: str) -> None:
-    say(f"plan      {document['plan_hash']}")
+    head(PLAN, document["plan_hash"], language)
     for file in document["files"]:
         tier = f"c{file['tier']}" if file["tier"] else "-"
-        say(f"{file['arm']:<9} {tier:<5} {file['tool']:<15} {file['file']}")
+        say(f"{padded(in_words('arm', file['arm'], language), 9)} {tier:<5} {file['tool']:<15} {file['file']}")
     say("")
     for check in document["checks"]:
-        say(f"{MET[check['limit_met']].in_language(language):<11} {check['id'].removeprefix('g3.')}: {check['reason'][language]}")
+        say(f"{padded(MET[check['limit_met']].in_language(language), 11)} {check['id'].removeprefix('g3.')}: {check['reason'][language]}")
     for problem in document["problems"]:
         say(f"! {problem['code']}: {problem['message'][language]}", err=True)
     say("")
@@ -136,4 +136,5 @@ def _print(document: dict[str, Any], language: str) -> None:
     say("")
     for line in (document["summary"][language], document["risk"][language]):
         say(line)
-    say(f"{document['verdict']}{' (' + ', '.join(document['because']) + ')' if document['because'] else ''}")
+    because = [in_words("because", why, language) for why in document["because"]]
+    say(in_words("verdict", document["verdict"], language) + (f" ({', '.join(because)})" if because else ""))

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from app.commands.language import Language
+from app.commands.language import Language, in_words
 from app.kit.i18n import N_
-from app.kit.terminal import say
+from app.kit.terminal import padded, say
 from gates.bundle import Bundle, Unreadable, read_bundle
 from gates.canonical import canonical_bytes
 from gates.judge import JUDGE_VERSION, RULES_HASH, differences
@@ -27,7 +27,16 @@ REFUSED = Text("This bundle cannot be judged. ", "无法判定此证据包。")
 OTHER_RULES = Text("the bundle was made under other rules; it is judged here by this judge's", "证据包是按其他规则生成的；此处按本判定程序的规则判定")
 ATTEMPT = Text("{gate} number {n} ({id}), {files} files of evidence", "{gate} 第 {n} 次尝试（{id}），证据文件 {files} 个")
 SIMULATED = Text("SIMULATED, NOT FOR SIGN-OFF", "模拟目标，不得用于签署")
+MANIFEST, PLAN, JUDGE, TRY = (
+    Text("manifest", "证据清单"),
+    Text("plan", "计划"),
+    Text("judge", "判定程序"),
+    Text("attempt", "尝试"),
+)
+RULES = Text("rules {hash}", "规则 {hash}")
 ADVISORY = Text("advisory", "参考项")
+OF_ARM = Text("{claim} ({arm}): {reason}", "{claim}（{arm}）：{reason}")
+COLON = Text(": ", "：")
 NOT_TESTED = Text("not tested", "未测")
 DIFFERS = Text(
     "The verdict stored in the bundle ({stored}) differs from this one in: {fields}. The bundle is not what was signed.",
@@ -74,19 +83,20 @@ def _refuse(error: Unreadable, language: str, *, as_json: bool) -> None:
 
 def _print(bundle: Bundle, document: dict[str, Any], differs: list[str], language: str) -> None:
     attempt = document["attempt"]
-    say(f"manifest  {document['manifest_hash']}")
-    say(f"plan      {document['plan_hash']}")
-    say(f"judge     {JUDGE_VERSION}  rules {RULES_HASH}")
+    head(MANIFEST, document["manifest_hash"], language)
+    head(PLAN, document["plan_hash"], language)
+    head(JUDGE, f"{JUDGE_VERSION}  {RULES.fill(hash=RULES_HASH).in_language(language)}", language)
     if bundle.manifest["rules_hash"] != RULES_HASH:
-        say(f"          {OTHER_RULES.in_language(language)}")
-    say(f"attempt   {ATTEMPT.fill(gate=document['gate'], n=attempt['number'], id=attempt['id'], files=len(bundle.files)).in_language(language)}")
+        head(None, OTHER_RULES.in_language(language), language)
+    counted = ATTEMPT.fill(gate=document["gate"], n=attempt["number"], id=attempt["id"], files=len(bundle.files))
+    head(TRY, counted.in_language(language), language)
     if document["simulated"]:
-        say(f"          {SIMULATED.in_language(language)}")
+        head(None, SIMULATED.in_language(language), language)
     say("")
     said: set[str] = set()
     for check in document["checks"]:
         advisory = f"  ({ADVISORY.in_language(language)})" if check["severity"] == "advisory" else ""
-        say(f"{check['verdict']:<13} {check['id']}{advisory}")
+        say(f"{padded(in_words('verdict', check['verdict'], language), 13)} {check['id']}{advisory}")
         reason = check["reason"][language]
         if reason not in said:  # what keeps one check from being judged keeps many
             say(f"              {reason}")
@@ -95,12 +105,19 @@ def _print(bundle: Bundle, document: dict[str, Any], differs: list[str], languag
     if broken:
         say("")
     for claim in broken:
-        say(f"{claim['status']:<13} {claim['claim']} ({claim['arm']}): {claim['reason'][language]}")
+        status, arm = in_words("claim", claim["status"], language), in_words("arm", claim["arm"], language)
+        said = OF_ARM.fill(claim=claim["claim"], arm=arm, reason=claim["reason"][language]).in_language(language)
+        say(f"{padded(status, 13)} {said}")
     for item in document["not_tested"]:
-        say(f"{NOT_TESTED.in_language(language):<13} {item['title'][language]}: {item['reason'][language]}")
+        say(f"{padded(NOT_TESTED.in_language(language), 13)} {item['title'][language]}{COLON.in_language(language)}{item['reason'][language]}")
     say("")
     for line in (document["summary"]["en"], document["summary"]["zh-CN"], document["risk"][language]):
         say(line)
     if differs:
-        stored = (bundle.stored_verdict or {}).get("verdict")
+        stored = in_words("verdict", (bundle.stored_verdict or {}).get("verdict"), language)
         say(DIFFERS.fill(stored=stored, fields=", ".join(differs[:10])).in_language(language), err=True)
+
+
+def head(name: Text | None, value: str, language: str) -> None:
+    """Print one line of what a judgement is about."""
+    say(f"{padded(name.in_language(language) if name else '', 9)} {value}")

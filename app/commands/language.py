@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from app.kit.i18n import N_, translate
+from app.kit.i18n import N_, known, translate
+from app.kit.words import word
 
 KNOWN = ("en", "zh-CN")
 AS_LANG = N_("as LANG says")
@@ -29,6 +30,13 @@ def in_terminal(msgid: str, **params: Any) -> str:
 def say(msgid: str, **params: Any) -> None:
     """Print a sentence of the catalogue at once."""
     print(in_terminal(msgid, **params), flush=True)
+
+
+def in_words(kind: str, value: str | None, language: str) -> str:
+    """Return a value of a vocabulary (`app.kit.words`) in a language; in English it is a word already. A dash for none."""
+    if value is None:
+        return "-"
+    return value if known(language) == "en" else word(kind, value, language)
 
 
 def ask(msgid: str, **params: Any) -> None:

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from app.commands.language import Language, in_terminal, not_one_of
+from app.commands.language import Language, in_terminal, in_words, not_one_of
 from app.kit.i18n import N_
-from app.kit.terminal import say
+from app.kit.terminal import padded, say
 from gates.model import Verdict
 from gates.text import Text
 
@@ -112,7 +112,7 @@ def show(found: Mapping[str, Any], language: str) -> None:
     for verdict in Verdict:
         row = found["verdicts"][verdict]
         within = _WITHIN.fill(w=f"{float(row['within']) * 100:.1f}", n=found["trials"]).in_language(language)
-        say(f"  {verdict:<13} {row['shown']:>8}   ({within})")
+        say(f"  {padded(in_words('verdict', str(verdict), language), 13)} {row['shown']:>8}   ({within})")
     say(f"\n{_HEADS['expected'].in_language(language)}")
     for row in found["expected"]:
         say(f"  c{row['tier']:<4} TTFT p50 -{float(row['ttft_p50_drop']) * 100:.2f} %   tok/s {float(row['throughput_gain']) * 100:+.2f} %")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from app.commands.language import Language
+from app.commands.language import Language, in_words
 from app.commands.plan import differences_in, read_yaml_of, refuse
 from app.kit.i18n import N_
 from app.kit.terminal import say
@@ -110,15 +110,17 @@ def _print(told: dict[str, Any], language: str, *, plan: bool) -> None:
         say((SAME_JUDGE if judge["same"] else NO_STORED).in_language(language))
     say("")
     if plan or told["before"] is None:
-        say(WHOLE.fill(before=told["sealed"]["verdict"], after=told["other"]["verdict"]).in_language(language))
+        before, after = told["sealed"]["verdict"], told["other"]["verdict"]
+        say(WHOLE.fill(before=in_words("verdict", before, language), after=in_words("verdict", after, language)).in_language(language))
     else:
-        say(BY_ITSELF.fill(before=told["before"]["verdict"], after=told["sealed"]["verdict"]).in_language(language))
+        before, after = told["before"]["verdict"], told["sealed"]["verdict"]
+        say(BY_ITSELF.fill(before=in_words("verdict", before, language), after=in_words("verdict", after, language)).in_language(language))
     for head, lines in (
         (PLAN_FIELDS, [f"{r['path']}: {r['from']} -> {r['to']}" for r in told["plan"]]),
         (BY_JUDGE, [_check(r, language) for r in told["stored"]]),
         (READ, [_file(r, language) for r in told["read"]]),
         (CHECKS, [_check(r, language) for r in told["checks"]]),
-        (CLAIMS, [f"{r['title'][language]} ({r['arm']}): {r['from'] or '-'} -> {r['to'] or '-'}" for r in told["claims"]]),
+        (CLAIMS, [_claim(r, language) for r in told["claims"]]),
     ):
         if lines:
             say("")
@@ -132,7 +134,12 @@ def _print(told: dict[str, Any], language: str, *, plan: bool) -> None:
 def _check(row: dict[str, Any], language: str) -> str:
     before, after = row["from"], row["to"]
     said = (after["reason"] or before["reason"] or {}).get(language, "")
-    return f"{before['verdict'] or '-'} -> {after['verdict'] or '-'}  {row['check']}: {said}"
+    return f"{in_words('verdict', before['verdict'], language)} -> {in_words('verdict', after['verdict'], language)}  {row['check']}: {said}"
+
+
+def _claim(row: dict[str, Any], language: str) -> str:
+    arm = in_words("arm", row["arm"], language)
+    return f"{row['title'][language]} ({arm}): {in_words('claim', row['from'], language)} -> {in_words('claim', row['to'], language)}"
 
 
 def _file(row: dict[str, Any], language: str) -> str:

@@ -63,7 +63,7 @@ class Progress:
 
     def verdict(self, verdict: str | None, status: str) -> None:
         """End a gate: its verdict in both languages, or how the attempt ended without one."""
-        text, colour = VERDICTS[verdict] if verdict else (f"· {status}", "red")
+        text, colour = VERDICTS[verdict] if verdict else (f"· {_both('status', status)}", "red")
         self.say(f"    [bold {colour}]{text}[/]")
 
     def attempt(self, view: dict[str, Any]) -> None:
@@ -75,10 +75,16 @@ class Progress:
                 self.both(step["title"]["en"], step["title"]["zh-CN"], mark, colour)
         running = next((s for s in view["steps"] if s["status"] not in MARKS), None)
         if self._live and running:
-            text = Text.assemble((self._clock(), "dim"), "      ", running["title"]["en"], (f"  {running['status']}", "dim"))
+            text = Text.assemble((self._clock(), "dim"), "      ", running["title"]["en"], (f"  {_both('step', running['status'])}", "dim"))
             if view["samples"]:
-                text.append(f"  {view['samples']} samples", "dim")
+                text.append(f"  {view['samples']} samples 样本", "dim")
             self._live.update(Spinner("dots", text=text))
+
+    def struck(self, killed: dict[str, Any]) -> None:
+        """Say what was killed, by the ids of the processes."""
+        workers, hosts = (", ".join(map(str, killed[part])) for part in ("workers", "hosts"))
+        en = f"killed worker ({workers}) and playbook host ({hosts}) with SIGKILL"
+        self.both(en, f"已用 SIGKILL 结束工作进程（{workers}）和剧本进程（{hosts}）", "!", "yellow")
 
     def _clock(self) -> str:
         seconds = int(time.monotonic() - self.started)
@@ -88,7 +94,7 @@ class Progress:
 def closing_table(console: Console, summary: dict[str, Any], out: Path) -> None:
     """Print the four verdicts, why, and where the reports are."""
     engagement = summary["engagement"]
-    state = f"{word('engagement', engagement['state'], 'en')} {word('engagement', engagement['state'], 'zh_CN')}"
+    state = _both("engagement", engagement["state"])
     table = Table(title=f"{engagement['code']}: {state}. Files below 文件位于 {out}", title_justify="left", show_lines=True)
     for name in ("gate 门禁", "verdict 判定", "why 理由", "report 报告"):
         table.add_column(name.replace(" ", "\n", 1), overflow="fold")
@@ -98,6 +104,11 @@ def closing_table(console: Console, summary: dict[str, Any], out: Path) -> None:
         why = Text("\n").join([Text(_why(row, "en")), Text(_why(row, "zh-CN"), "dim")])
         table.add_row(gate, Text(f"{name}\n  {chinese}", colour), why, Text("\n".join(row["reports"].values())))
     console.print(table)
+
+
+def _both(kind: str, value: str) -> str:
+    """Return the word for a value in both languages."""
+    return f"{word(kind, value, 'en')} {word(kind, value, 'zh_CN')}"
 
 
 def _why(row: dict[str, Any], language: str) -> str:

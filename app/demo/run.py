@@ -162,7 +162,7 @@ class Demo:
             if view["may"]["form"]:
                 fill_in(view, self.actors)
             if kill and kill.strike(view):
-                self.progress.say(f"    [yellow]killed worker {kill.done['workers']} and playbook host {kill.done['hosts']} with SIGKILL[/]")
+                self.progress.struck(kill.done)
                 self.kills.append(kill.done)
             if time.monotonic() > deadline:
                 raise QuadgateError(

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
+from rich.cells import cell_len
+
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -19,6 +21,11 @@ def printable(text: str) -> str:
 def say(text: str = "", *, err: bool = False) -> None:
     """Print one text to a person."""
     print(printable(text), file=sys.stderr if err else sys.stdout)
+
+
+def padded(text: str, cells: int) -> str:
+    """Return a text filled up to a width of a terminal's columns, of which a Chinese character takes two."""
+    return text + " " * max(0, cells - cell_len(text))
 
 
 def on_end(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from rich.cells import cell_len
 
 from app import cli
 from app.commands import judge
@@ -185,6 +187,29 @@ def test_an_output_that_nobody_takes_never_ends_with_a_verdict_that_is_not_the_b
         done = subprocess.run(["bash", "-c", f"{quadgate} {words} {away}; exit ${{PIPESTATUS[0]}}"], cwd=ROOT, capture_output=True, timeout=120)
         assert done.returncode in (own, cli.NO_READER, cli.INTERNAL), done.stderr
         assert b"Traceback" not in done.stderr
+
+
+CODES = {"manifest", "plan", "judge", "attempt", "pass", "fail", "conditional", "inconclusive", "invalid", "breached", "unknown", "not"}
+
+
+def test_a_judgement_is_printed_in_one_language_its_verdicts_claims_and_arms_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evidence = g2_evidence()
+    evidence.json("run-2", "client.json", lambda told: told["calibration"].update(measured_ttft_p50_ns=52_000_000))
+    path, told = evidence.zip(tmp_path / "G2.zip"), {}
+    for language in ("en", "zh-CN"):
+        assert run(monkeypatch, "judge", str(path), "--lang", language) == 3
+        told[language] = capsys.readouterr().out.splitlines()
+    en, zh = ("\n".join(told[language]) for language in told)
+    assert re.search(r"^invalid +g2\.", en, re.MULTILINE)
+    assert re.search(r"^breached +\w+ \(baseline\): ", en, re.MULTILINE)
+    assert re.search(r"^无效 +g2\.", zh, re.MULTILINE)
+    assert re.search(r"^违反 +\w+（基线）：", zh, re.MULTILINE)
+    assert re.search(r"^判定程序 +\S+  规则 sha256:", zh, re.MULTILINE)
+    assert [line for line in told["zh-CN"] if line.split(" ")[0] in CODES] == []
+    columns = {cell_len(line[: line.index("g2.")]) for line in told["zh-CN"] if " g2." in line}
+    assert columns == {14}  # a Chinese character takes two columns
 
 
 @pytest.mark.parametrize("text", ["", "[", "engagement: 4", "targets: []", "targets: {engine: {port: abc}}", "plan: 7"])

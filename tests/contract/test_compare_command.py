@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,8 @@ def test_the_words_are_chinese_where_they_are_asked_for(base, good, monkeypatch,
     said = capsys.readouterr().out
     assert "降幅" in said
     assert "不能据此通过任何门禁" in said
+    assert said.splitlines()[-1].startswith("有条件通过")
+    assert re.findall(r"^(?:plan|baseline|candidate|conditional)\b", said, re.MULTILINE) == []
 
 
 def test_files_belong_to_the_option_before_them() -> None:

@@ -60,3 +60,17 @@ def test_a_step_stands_on_one_line_or_with_its_chinese_title_below_it(width: int
     found = out.getvalue().splitlines()
     assert len(found) == lines
     assert max(cell_len(line) for line in found) <= width
+
+
+def test_what_moves_and_what_went_wrong_are_said_in_both_languages_too() -> None:
+    out = io.StringIO()
+    progress = Progress(Console(width=200, file=out, force_terminal=True, color_system=None))
+    with progress:
+        title = {"en": "Run 2: candidate", "zh-CN": "第 2 轮：候选方"}
+        progress.attempt({"steps": [{"id": "s", "title": title, "status": "collecting"}], "samples": 41})
+        progress.struck({"workers": [11, 12], "hosts": [13]})
+        progress.verdict(None, "error")
+    said = out.getvalue()
+    for words in ("collecting evidence 采集证据", "41 samples 样本", "· Error 出错"):
+        assert words in said
+    assert "killed worker (11, 12) and playbook host (13) with SIGKILL 已用 SIGKILL 结束工作进程（11, 12）和剧本进程（13）" in " ".join(said.split())

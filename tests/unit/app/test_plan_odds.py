@@ -42,6 +42,8 @@ def test_odds_speak_both_languages_and_name_the_runs_that_are_needed(cli, empty)
     en, zh = cli(*words, "--lang", "en").stdout, cli(*words, "--lang", "zh-CN").stdout
     assert "A pass with a chance of at least 90.0 % takes" in en
     assert "要使通过概率不低于 90.0 %" in zh
+    assert [line.split()[0] for line in zh.splitlines()[1:6]] == ["通过", "有条件通过", "不通过", "无法判定", "无效"]
+    assert [line.split()[0] for line in en.splitlines()[1:6]] == ["pass", "conditional", "fail", "inconclusive", "invalid"]
 
 
 def test_odds_of_another_rule_and_number_of_pairs_can_be_asked(cli, empty):

@@ -112,3 +112,11 @@ def test_plan_changes_name_what_was_added_and_what_is_gone():
         {"path": "a.d", "from": None, "to": [3]},
         {"path": "a.c", "from": 2, "to": None},
     ]
+
+
+def test_what_would_be_answered_otherwise_is_printed_in_chinese_words_alone(bundle: Path, tmp_path: Path):
+    (tmp_path / "plan.yaml").write_text('g4: {leak: {headroom_share_max: "0.000001"}}')
+    answer = RUN.invoke(build(), ["whatif", str(bundle), "--plan", str(tmp_path / "plan.yaml"), "--lang", "zh-CN"])
+    assert answer.exit_code == 0, answer.output
+    assert "封存计划下为 通过，另一计划下为 不通过" in answer.output
+    assert "  通过 -> 不通过  g4.leak" in answer.output
