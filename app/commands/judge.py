@@ -106,8 +106,8 @@ def _print(bundle: Bundle, document: dict[str, Any], differs: list[str], languag
         say("")
     for claim in broken:
         status, arm = in_words("claim", claim["status"], language), in_words("arm", claim["arm"], language)
-        said = OF_ARM.fill(claim=claim["claim"], arm=arm, reason=claim["reason"][language]).in_language(language)
-        say(f"{padded(status, 13)} {said}")
+        line = OF_ARM.fill(claim=claim["claim"], arm=arm, reason=claim["reason"][language]).in_language(language)
+        say(f"{padded(status, 13)} {line}")
     for item in document["not_tested"]:
         say(f"{padded(NOT_TESTED.in_language(language), 13)} {item['title'][language]}{COLON.in_language(language)}{item['reason'][language]}")
     say("")
