@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from app.engine.steps.journal import never_began
+from gates.rules.stand_ins import told_by
 from gates.steps import RUN_PACK
 from tests.integration.playbook_lab import ATTEMPT, PlaybookLab, playbook_lab
+from tests.unit.rack.simulate import bundle_of, demo_plan
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +55,10 @@ def test_a_run_stores_cools_and_measures_and_its_pack_holds_all_evidence(lab: Pl
         assert set(RUN_PACK) <= set(tar.getnames())
         arm = json.load(tar.extractfile("arm.json"))  # type: ignore[arg-type]
         records = [json.loads(line) for line in tar.extractfile("records.jsonl")]  # type: ignore[union-attr]
+        engine_json = {"evidence/run-1/gpu01/engine.json": tar.extractfile("engine.json").read()}  # type: ignore[union-attr]
+    sign = told_by(bundle_of(engine_json, demo_plan()))  # whatever any flag says
+    assert sign is not None
+    assert "the simulated engine's" in sign.en
     assert arm["mount_path"] == "nfs"
     assert "baseline" not in json.dumps(arm)
     measured = [record for record in records if record["phase"] == "measure"]
@@ -82,6 +89,23 @@ def test_another_arm_runs_cold_on_another_engine_process_and_other_media_stay_un
     assert sorted(path.name for path in (root / "kv" / "nfs" / ATTEMPT).iterdir()) == before
     arm = json.loads((root / "jobs" / f"{ATTEMPT}-recompute" / "arm.json").read_text())
     assert "mount_path" not in arm
+
+
+def test_a_job_whose_engine_cannot_start_proves_by_its_own_files_that_it_measured_nothing(lab: PlaybookLab, tmp_path: Path) -> None:
+    root, job = Path(lab.hosts["gpu01"]["qg_root"]), f"{ATTEMPT}-run-9.2"
+    step = {"key": "run-9", "arm": "recompute", "store": False, "canary": False, "timeout_s": 86400}
+    broken = {"kind": "lab", "port": lab.port, "model": "m", "physics": {"hbm_tokens": -1}}
+    variables = lab.variables(step, attempt={"fence": 5}, site={"engine": broken}, job={"id": job})
+    started = lab.play("job_start.yml", variables)
+    assert (started.rc, started.replies["gpu01"]["state"]) == (0, "started"), started.output
+    assert lab.wait(root, job)["error"]["kind"] == "engine"
+    assert json.loads((root / "jobs" / job / "job.json").read_text())["limits"]["deadline_s"] == 86400
+    reply = lab.play("job_collect.yml", variables).replies
+    with tarfile.open(lab.staging / "gpu01" / "pack.tar") as tar:
+        tar.extractall(tmp_path / "gpu01" / "pack.d", filter="data")
+    said = never_began(reply, tmp_path)
+    assert said is not None
+    assert "hbm_tokens" in said["gpu01"]
 
 
 def test_stopping_ends_the_job_and_the_engine_and_says_so(lab: PlaybookLab) -> None:

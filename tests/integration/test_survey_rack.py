@@ -17,6 +17,7 @@ from app.settings import ROOT
 from app.targets.probe_archive import build_probe
 from gates.g1_arrival import GATE, judge
 from gates.model import CheckResult, Verdict
+from gates.rules.stand_ins import told_by
 from tests.unit.rack.simulate import GOOD_FORM, Files, bundle_of, demo_plan, inputs
 
 CASES: dict[str, dict[str, Any]] = {"array01": {}, "array02": {"missing-drive": "1"}, "array03": {"swapped-drive": "1"}}
@@ -128,6 +129,17 @@ def test_the_packs_are_whole_and_hold_what_the_steps_promise(lab):
             for host in {"engine": ["gpu01"], "storage": ["array01"]}.get(group, []):
                 files = lab.evidence("array01")
                 assert {f"evidence/{step.key}/{host}/{name}" for name in names} <= set(files)
+
+
+def test_what_the_rack_answered_says_by_itself_that_it_is_simulated(lab):
+    files = lab.evidence("array01")
+    rows = json.loads(files["evidence/storage/array01/commands.json"])
+    assert {row["path"] for row in rows if row["argv"][0] == "fio"} == {str(lab.root / "lab/array01/rack/bin/fio")}
+    for step, host in (("survey", "gpu01"), ("survey", "array01"), ("storage", "array01")):
+        path = f"evidence/{step}/{host}/commands.json"
+        sign = told_by(bundle_of({path: files[path]}, demo_plan()))
+        assert sign is not None
+        assert "of the simulated rack" in sign.en
 
 
 def test_check_mode_after_a_run_finds_nothing_to_change_and_changes_nothing(lab):
