@@ -21,7 +21,7 @@ from gates.rules import client
 from gates.rules.claim import Run
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.estimates import ms, to_decimal
-from gates.rules.standing import Standing, leave_out, not_tested, validity_check
+from gates.rules.standing import Standing, counters_left_out, leave_out, not_tested, validity_check
 from gates.text import Text
 
 _RISK = Text(
@@ -40,11 +40,12 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
     found = (*(tier_exercised(run) for run in data.runs), *(f(data, arm) for arm in data.arms for f in (client.client_healthy, client.calibration)))
     claims = leave_out(plan, found)
     standing = Standing(not problems, claims)
+    untold = (*not_tested(plan), *counters_left_out(plan))
     checks: list[CheckResult] = [evidence_check("G4", problems, len(wanted_files(bundle, declared))), validity_check("G4", standing)]
     if soak is None:
         title, nothing = Text("Soak duration", "稳定性运行时长"), Text("There is no soak to judge.", "没有可判定的稳定性运行。")
         checks.append(CheckResult("g4.duration", title, Verdict.INCONCLUSIVE, nothing))
-        return GateJudgement(checks=tuple(checks), claims=claims, not_tested=not_tested(plan), risk=_RISK)
+        return GateJudgement(checks=tuple(checks), claims=claims, not_tested=untold, risk=_RISK)
     checks += [
         duration(soak, standing),
         soak_clock(soak, standing),
@@ -59,7 +60,7 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
         sentinel(soak, standing),
         *injection_checks(soak, standing),
     ]
-    return GateJudgement(checks=tuple(checks), claims=claims, not_tested=not_tested(plan), figures=_figures(soak), risk=_RISK)
+    return GateJudgement(checks=tuple(checks), claims=claims, not_tested=untold, figures=_figures(soak), risk=_RISK)
 
 
 def _soak(plan: Plan, bundle: Bundle, run: Run, problems: list[Problem]) -> Soak | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gates.model import MORE_PAIRS, Attribution, CheckResult, ClaimResult, ClaimStatus, Verdict
-from gates.plan import Plan
+from gates.plan import Plan, default_data
 from gates.rules.claim import TITLES
 from gates.text import Text
 
@@ -133,6 +133,14 @@ def not_tested(plan: Plan) -> tuple[dict[str, Any], ...]:
         }
         for n in plan.not_tested
     )
+
+
+def counters_left_out(plan: Plan) -> tuple[dict[str, Any], ...]:
+    """Return the rows for fatal counters of the default plan that this plan does not watch: leaving one out is an agreement, and is printed."""
+    title = Text("Fatal counter of the soak: {name}", "稳定性运行的致命计数器：{name}")
+    reason = Text("g4.fatal_counters of the plan does not name it.", "计划的 g4.fatal_counters 未列入。")
+    names = [name for name in default_data()["g4"]["fatal_counters"] if name not in plan.g4.fatal_counters]
+    return tuple({"claim": f"counter_{name}", "title": title.fill(name=name).json(), "reason": reason.json()} for name in names)
 
 
 def _remedy(doubtful: Sequence[ClaimResult]) -> str:

@@ -93,6 +93,9 @@ def test_a_soak_that_does_not_fit_is_refused_with_the_numbers_before_anything_is
     assert (end["outcome"], end["error"]["kind"]) == ("error", "no_room")
     assert "GB free" in end["error"]["message"]
     assert not (folder / "records.jsonl").read_bytes()
+    folder, end = run(place, soak(place, "counters", seconds=1, counters=["nvme_media_errors", "no_such_counter"]))
+    assert (end["error"]["kind"], "gpu01 has no source of no_such_counter" in end["error"]["message"]) == ("no_counter", True)
+    assert "soak" not in {row["phase"] for row in lines(folder / "phases.jsonl")}
     spec = soak(place, "kv", seconds=1)
     spec["engine"]["declared"] = {"kv_bytes_per_token": 10**15}
     folder, end = run(place, spec)

@@ -116,13 +116,14 @@ def engagement_page(request: Request, who: Guest, engagement_id: str, error: Qua
 def plan(request: Request, engagement_id: str, who: Signed) -> Response:
     """Show the limits as sealed, the hash, the calendar."""
     from gates.plan import load_plan
-    from gates.rules.standing import not_tested  # brings numpy: only who shows a plan pays for it
+    from gates.rules.standing import counters_left_out, not_tested  # brings numpy: only who shows a plan pays for it
 
     with read_session() as s:
         data = engagements.overview(s, engagement_id=engagement_id, actor=who.actor)
         waiting = unsealed_changes(s, engagement_id=engagement_id, actor=who.actor)
         chances = odds(s, engagement_id=engagement_id, actor=who.actor)
         inbox = waiting_for(s, who)
+    sealed = load_plan(data["plan"]["data"])
     return page(
         request,
         "plan.html",
@@ -131,7 +132,7 @@ def plan(request: Request, engagement_id: str, who: Signed) -> Response:
         rows=views.plan_changes(waiting.changes, who.locale) if waiting else [],
         odds=chances,
         plan=data["plan"]["data"],
-        left_out=not_tested(load_plan(data["plan"]["data"])),
+        left_out=(*not_tested(sealed), *counters_left_out(sealed)),
         thresholds=views.thresholds(data["plan"]["data"], who.locale),
         marks=views.marks(data, simulated=data["simulated"]),
         inbox=inbox,

@@ -13,7 +13,6 @@ from probe.jobs import read_lines
 from probe.jobspec import check
 from probe.journal import Journals
 from probe.pack import pack_dir
-from probe.telemetry import fatal_counters
 
 from app.targets.probe_archive import build_probe
 from tests.unit.probe.kit import SOURCES, build, job_spec
@@ -154,11 +153,6 @@ def test_a_job_file_is_refused_whole_with_every_field_named():
         check(spec)
     for field in ("workload.tiers[0].tier", "workload.tiers[1].requests", "limits.deadline_s", "engine.base_url"):
         assert field in str(caught.value)
-
-
-def test_a_counter_without_a_source_is_absent_and_not_zero():
-    assert "nvme_media_errors" not in fatal_counters(None)
-    assert fatal_counters({"counters": {"nvme_media_errors": 0}})["nvme_media_errors"] == 0
 
 
 def test_a_pid_alone_is_not_a_process():

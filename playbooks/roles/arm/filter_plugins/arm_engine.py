@@ -75,6 +75,17 @@ def medium_root(site: Mapping[str, Any], medium: str, root: str) -> str:
     return f"{described['mount']}/kv".replace("{root}", root) if described else f"{root}/kv/{medium}"
 
 
+def array_stats(engine: Mapping[str, Any], medium: str) -> str | None:
+    """Return the file or address with the statistics of the array behind a medium (targets.engine.array_stats: {MOUNT_PATH: where}), or None.
+
+    They are the array's: another medium, such as an NFS server, has its own or none.
+    """
+    given = engine.get("array_stats") or {}
+    if not isinstance(given, Mapping):
+        raise ValueError(f"targets.engine.array_stats is {given!r}; give it as {{MOUNT_PATH: file or http address}}.")  # noqa: TRY004 - a sentence
+    return str(given[medium]) if medium in given else None
+
+
 def faults_of(faults: Mapping[str, Any] | None, arm: str, gate: str) -> dict[str, float]:
     """Return the strengths of the faults that hit this arm in this gate; what is absent or 0 hits nothing.
 
@@ -193,7 +204,7 @@ def _real(
     described = {
         "model": str(engine["model"]),
         "kv_dirs": found["kv_dirs"],
-        "array_stats": None,
+        "array_stats": array_stats(engine, str(keys["mount_path"])) if keys.get("mount_path") else None,
         "kv_token_bytes": int(
             engine.get("kv_bytes_per_token") or 262144
         ),  # the largest of the common models, so that room is never guessed too small

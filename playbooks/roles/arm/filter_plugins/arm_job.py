@@ -76,7 +76,7 @@ def arm_job(
             "repeat": int(step.get("repeat", 0)),
             "chunk_offsets": step["kind"] != "soak",
         },
-        "soak": _soak(step, site),
+        "soak": _soak(step, site, host),
         **_cells(engine, step, site, host),
         "limits": {
             "request_timeout_s": settings.get("request_timeout_s", 60),
@@ -124,10 +124,14 @@ def output_tokens(wanted: int, faults: Mapping[str, float]) -> int:
     return max(2, round(wanted * (1 - min(0.9, 0.25 * faults.get("unequal-work", 0.0)))))
 
 
-def _soak(step: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any] | None:
+def _soak(step: Mapping[str, Any], site: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any] | None:
     if step["kind"] != "soak":
         return None
     optional: dict[str, Any] = {"sentinel": step["sentinel"]} if step.get("sentinel") else {}
+    if host.get("counters") is not None:  # the plan's fatal counters: the probe refuses a soak in which one has no source
+        optional["counters"] = list(host["counters"])
+    if ports := storage_ports(site, str(host["name"])):
+        optional["ports"] = ports
     if step.get("injections"):
         optional["injections"] = [{**row, **_commands(str(row["action"]), site)} for row in step["injections"]]
     return {
@@ -138,6 +142,14 @@ def _soak(step: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any] | 
         "rotate_prefixes": _prefixes(step),
         "request_cap": step.get("request_cap"),
     }
+
+
+def storage_ports(site: Mapping[str, Any], host: str) -> list[str]:
+    """Return the network devices of the storage network on a host, where the engagement names them (targets.fabric)."""
+    fabric = site.get("fabric") or {}
+    own = (fabric.get("hosts") or {}).get(host) or {}
+    rows = own.get("interfaces") or fabric.get("interfaces") or []
+    return [str(row["netdev"]) for row in rows if row.get("netdev")]
 
 
 def _commands(action: str, site: Mapping[str, Any]) -> dict[str, Any]:

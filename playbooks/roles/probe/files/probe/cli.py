@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     engine = commands.add_parser("engine").add_subparsers(dest="verb", required=True, parser_class=_Parser)
     for verb in ("start", "stop", "status"):
         _add(engine, verb, _engine, spec=True)
+    _add(commands, "counters", _counters, spec=True)
     lock = commands.add_parser("lock").add_subparsers(dest="verb", required=True, parser_class=_Parser)
     for verb in ("take", "release"):
         one = _add(lock, verb, _lock, root=True)
@@ -202,6 +203,13 @@ def _engine(a: Any) -> Dict[str, Any]:
 
     spec = load_spec(a.spec)
     return {"start": engine_control.start, "stop": engine_control.stop, "status": engine_control.status}[a.verb](spec)
+
+
+def _counters(a: Any) -> Dict[str, Any]:
+    from probe import fatal
+    from probe.files import load_spec
+
+    return fatal.check(load_spec(a.spec))
 
 
 def _lock(a: Any) -> Dict[str, Any]:

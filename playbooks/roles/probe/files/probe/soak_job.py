@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from probe import clock, preflight
 from probe.errors import Ended, ProbeError
+from probe.fatal import Watch
 from probe.injections import Injections
 from probe.job_main import Job
 from probe.prompts import Shot
@@ -31,6 +32,8 @@ def run_soak(job: Job) -> None:
     sentinel = Sentinel(soak["sentinel"], session.prompts, job.spec["job"], int(soak["tier"]), count, _say_on(job)) if soak.get("sentinel") else None
     wanted = [(LABEL, None, n) for n in range(count)] + (sentinel.stored() if sentinel else [])
     room = preflight.before_job(job.folder, job.spec, len(wanted) + (sentinel.windows(float(soak["seconds"])) if sentinel else 0))
+    counters = Watch(soak.get("counters"), job.spec["engine"].get("array_stats"), soak.get("ports"))
+    counters.require(job.spec["host"], lacking_array_is_fine=True)
     if session.phases.get("store"):
         session.store(wanted)
     if session.phases.get("cool"):
@@ -40,7 +43,8 @@ def run_soak(job: Job) -> None:
     session.warm_up()
     facts: List[Dict[str, Any]] = [tier_facts(session, int(soak["tier"]), itertools.islice(rotation(session, 1, count), count))]
     session.describe(facts)
-    _soak(session, count, sentinel, room)
+    counters.require(job.spec["host"])
+    _soak(session, count, sentinel, room, counters)
     session.describe(facts)
     session.client()
 
@@ -49,7 +53,7 @@ def _say_on(job: Job) -> Callable[[str, Dict[str, Any]], None]:
     return lambda kind, detail: job.journals.put("events.jsonl", {"kind": kind, "detail": detail})
 
 
-def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List[Dict[str, Any]]) -> None:
+def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List[Dict[str, Any]], counters: Watch) -> None:
     soak, job = session.spec["soak"], session.job
     seconds, tier = float(soak["seconds"]), int(soak["tier"])
     cap = soak.get("request_cap")
@@ -61,7 +65,7 @@ def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List
         job.start_deadline(seconds)
         if sentinel:
             job.journals.watch("records.jsonl", sentinel.see)
-        with Telemetry(job, session) as telemetry, Injections(job, session.engine):
+        with Telemetry(job, session, counters) as telemetry, Injections(job, session.engine):
             shots = rotation(session, tier, count, until, sentinel)
             session.send(shots, tier, measured=True, offsets=bool(session.phases.get("chunk_offsets")), keep=False, backoff=True, spacing_ns=spacing)
         if sentinel:

@@ -6,7 +6,6 @@ and the judge sees the whole window; that it happened stays recorded, and what i
 
 from __future__ import annotations
 
-import glob
 import os
 import threading
 import time
@@ -16,6 +15,7 @@ from probe import proc, vitals
 from probe.engine import GRACE_S
 from probe.engine_family import Family
 from probe.errors import Ended, ProbeError
+from probe.fatal import Watch
 from probe.files import walk_files
 from probe.job_main import Job
 from probe.session import Session
@@ -42,8 +42,8 @@ WANTED = (
 class Telemetry:
     """The watching thread of one soak."""
 
-    def __init__(self, job: Job, session: Session) -> None:
-        self._job, self._session, self._engine = job, session, session.engine
+    def __init__(self, job: Job, session: Session, counters: Watch) -> None:
+        self._job, self._session, self._engine, self._counters = job, session, session.engine, counters
         self._ended = threading.Event()
         self._known = session.engine.process()
         self._down = False
@@ -53,12 +53,13 @@ class Telemetry:
         self.problem: Optional[BaseException] = None
 
     def __enter__(self) -> "Telemetry":
+        self._counters.start()
         self._thread.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
         self._ended.set()
-        self._thread.join(30)
+        self._thread.join(60)
         if self._starter:
             self._starter.join(self._engine.start_s + 2 * GRACE_S)
 
@@ -71,6 +72,7 @@ class Telemetry:
                     self._sample()
                     due = max(due + period, time.monotonic() - period)
                 if self._ended.wait(min(LOOK_S, max(0.0, due - time.monotonic()) + 0.001)):
+                    self._counters.stop()
                     self._sample()
                     return
         except BaseException as error:
@@ -111,7 +113,7 @@ class Telemetry:
     def _sample(self) -> None:
         found = self._engine.process() or self._known
         row: Dict[str, Any] = {"engine": engine_row(found, self._engine.family), "host": vitals.host_row(), "kv_dir_bytes": self._kv_bytes()}
-        row["gpus"] = cards = vitals.accelerators()
+        row["gpus"] = vitals.accelerators()
         row.update(nics=vitals.ports(), drives=vitals.drives())
         try:
             now = self._engine.metrics()
@@ -119,7 +121,7 @@ class Telemetry:
         except ProbeError as error:
             row["metrics"] = {}
             row["metrics_problem"] = str(error)
-        row["counters"] = fatal_counters(self._engine.array(), cards)
+        row.update(counters=self._counters.values(), counters_age_s=self._counters.ages())
         self._job.journals.put("telemetry.jsonl", row)
 
     def _kv_bytes(self) -> Optional[int]:
@@ -157,39 +159,3 @@ def engine_row(found: Optional[Dict[str, Any]], family: Family) -> Dict[str, Any
     io = proc.io_counters(pids)
     row["io_read_bytes"] = io["read_bytes"] if io else None
     return row
-
-
-_SYSFS = {
-    "ecc_uncorrected": ("/sys/devices/system/edac/mc/mc*/ue_count", ""),
-    "aer_fatal": ("/sys/bus/pci/devices/*/aer_dev_fatal", "TOTAL_ERR_FATAL"),
-    "aer_nonfatal": ("/sys/bus/pci/devices/*/aer_dev_nonfatal", "TOTAL_ERR_NONFATAL"),
-    "link_down_events": ("/sys/class/infiniband/*/ports/*/counters/link_downed", ""),
-}
-
-
-def fatal_counters(array: Optional[Dict[str, Any]], cards: Optional[Dict[str, Dict[str, int]]] = None) -> Dict[str, int]:
-    """Return each fatal counter that has a source on this host or in the array's file. Without a source the key is absent: 0 would be a claim.
-
-    Uncorrected errors of accelerators (`cards`, of probe.vitals) are added to those of the host's memory.
-    """
-    out: Dict[str, int] = {}
-    for name, (pattern, word) in _SYSFS.items():
-        values = [v for v in (_counter(path, word) for path in glob.glob(pattern)) if v is not None]
-        if values:
-            out[name] = sum(values)
-    told = [card["ecc_uncorrected"] for card in (cards or {}).values() if "ecc_uncorrected" in card]
-    if told:
-        out["ecc_uncorrected"] = out.get("ecc_uncorrected", 0) + sum(told)
-    for name, value in ((array or {}).get("counters") or {}).items():
-        if isinstance(value, int):
-            out[name] = out.get(name, 0) + value
-    return out
-
-
-def _counter(path: str, word: str) -> Optional[int]:
-    try:
-        with open(path, encoding="ascii") as f:
-            lines = f.read().split("\n")
-        return int(next(line.split()[-1] for line in lines if line.startswith(word) and line.strip()))
-    except (OSError, ValueError, StopIteration):
-        return None

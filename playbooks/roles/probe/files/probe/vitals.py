@@ -76,7 +76,7 @@ def drives(sysfs: str = "/sys", only: Optional[str] = None) -> Dict[str, Dict[st
 
 
 def accelerators(sysfs: str = "/sys", run: Any = None) -> Dict[str, Dict[str, int]]:
-    """Return {card: {memory_used_bytes, memory_total_bytes, busy_percent, temperature_mc, power_mw, ecc_uncorrected}}.
+    """Return {card: {memory_used_bytes, memory_total_bytes, busy_percent, temperature_mc, power_mw, ecc_uncorrected, ecc_deferred}}.
 
     AMD cards tell it in sysfs; NVIDIA's are asked through nvidia-smi, where it is on PATH.
     """
@@ -87,7 +87,8 @@ def accelerators(sysfs: str = "/sys", run: Any = None) -> Dict[str, Dict[str, in
         power = _first(base + "/hwmon/hwmon*/power1_average", base + "/hwmon/hwmon*/power1_input")
         row = {"memory_used_bytes": number(base + "/mem_info_vram_used"), "memory_total_bytes": number(base + "/mem_info_vram_total")}
         row.update(busy_percent=number(base + "/gpu_busy_percent"), temperature_mc=_first(base + "/hwmon/" + _TEMPERATURE))
-        row.update(power_mw=None if power is None else power // 1000, ecc_uncorrected=_ras(base + "/ras/*_err_count"))
+        row.update(power_mw=None if power is None else power // 1000, ecc_uncorrected=_ras(base + "/ras/*_err_count", "ue"))
+        row["ecc_deferred"] = _ras(base + "/ras/*_err_count", "de")  # of drivers that tell it (MI300 and later, Linux 6.8)
         _keep(out, os.path.basename(os.path.dirname(base)), row)
     return out or _nvidia(run or _ask_nvidia)
 
@@ -137,13 +138,13 @@ def _scaled(word: str, scale: int) -> Optional[int]:
         return None
 
 
-def _ras(pattern: str) -> Optional[int]:
-    """Return the sum of uncorrected errors over the blocks of an AMD card; None where none of them tells."""
+def _ras(pattern: str, wanted: str) -> Optional[int]:
+    """Return the sum of uncorrected (`ue`) or deferred (`de`) errors over the blocks of an AMD card; None where none of them tells."""
     found: List[int] = []
     for path in glob.glob(pattern):
         for line in _text(path).splitlines():
             key, _, value = line.partition(":")
-            if key.strip() == "ue" and value.strip().isdigit():
+            if key.strip() == wanted and value.strip().isdigit():
                 found.append(int(value))
     return sum(found) if found else None
 

@@ -1,0 +1,152 @@
+"""Where the fatal counters of a soak come from: the kernel's files, programs, and the array's own statistics.
+
+Each function returns {counter: {part: whole number}}, a part being a drive, a port, a card or the array. What tells nothing has no row.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+from typing import Any, Callable, Dict, List, Optional
+
+from probe.selfexec import clean_environment
+
+ASK_S = 20.0
+PATHS = "/usr/local/sbin:/usr/sbin:/sbin"  # a job's PATH need not have them
+STORM = re.compile(r"pause_storm\w*_events|pfc\w*storm|pfc\w*watchdog")  # mlx5: tx_pause_storm_warning_events, tx_pause_storm_error_events
+_SYSFS = {
+    "ecc_uncorrected": ("/devices/system/edac/mc/mc*/ue_count", ""),
+    "aer_fatal": ("/bus/pci/devices/*/aer_dev_fatal", "TOTAL_ERR_FATAL"),
+    "aer_nonfatal": ("/bus/pci/devices/*/aer_dev_nonfatal", "TOTAL_ERR_NONFATAL"),
+    "link_down_events": ("/class/infiniband/*/ports/*/counters/link_downed", ""),
+}
+_CARDS = ("ecc_uncorrected", "ecc_deferred")
+DRIVES = {"nvme_media_errors": "media_errors", "nvme_critical_warning": "critical_warning"}
+HOW = {
+    "ecc_uncorrected": "EDAC or the accelerator's driver",
+    "ecc_deferred": "the RAS files of AMD's driver (a line `de:` in /sys/class/drm/card*/device/ras/*_err_count)",
+    "aer_fatal": "PCI devices with AER",
+    "aer_nonfatal": "PCI devices with AER",
+    "link_down_events": "RDMA ports",
+    "nvme_media_errors": "`nvme smart-log -o json` (nvme-cli, as root)",
+    "nvme_critical_warning": "`nvme smart-log -o json` (nvme-cli, as root)",
+    "pfc_storm_events": "`ethtool -S` of a port that counts pause storms",
+}
+Told = Dict[str, Dict[str, int]]  # counter -> part -> figure
+
+
+def of_sysfs(sysfs: str = "/sys") -> Told:
+    """Return what the kernel counts: memory errors, errors of PCI devices, links that went down."""
+    out: Told = {}
+    for name, (pattern, word) in _SYSFS.items():
+        for path in glob.glob(sysfs + pattern):
+            value = _counter(path, word)
+            if value is not None:
+                out.setdefault(name, {})[path] = value
+    return out
+
+
+def of_cards(cards: Dict[str, Dict[str, int]]) -> Told:
+    """Return the memory errors of accelerators (rows of probe.vitals)."""
+    return {name: found for name in _CARDS for found in [{card: row[name] for card, row in cards.items() if name in row}] if found}
+
+
+def of_array(document: Optional[Any]) -> Told:
+    """Return the counters of the array's statistics, {counters: {name: whole number}}."""
+    counters = document.get("counters") if isinstance(document, dict) else None
+    if not isinstance(counters, dict):
+        return {}
+    return {str(name): {"array": value} for name, value in counters.items() if isinstance(value, int) and not isinstance(value, bool)}
+
+
+def of_drives(run: Callable[[List[str]], str], sysfs: str = "/sys") -> Told:
+    """Return media errors and critical warnings of the host's NVMe subsystems, local or over a fabric.
+
+    A subsystem with several paths has one health log; a path that is down for an agreed while takes nothing away as long as another is up.
+    """
+    out: Told = {}
+    for base in sorted(glob.glob(sysfs + "/class/nvme/nvme*")):
+        controller = os.path.basename(base)
+        log = _json(run(["nvme", "smart-log", "/dev/" + controller, "-o", "json"]))
+        subsystem = _first_line(base + "/subsysnqn") or controller
+        for name, key in DRIVES.items():
+            value = _whole(log.get(key))
+            if value is not None:
+                parts = out.setdefault(name, {})
+                parts[subsystem] = max(value, parts.get(subsystem, 0))
+    return out
+
+
+def of_ports(run: Callable[[List[str]], str], ports: Optional[List[str]] = None, sysfs: str = "/sys") -> Told:
+    """Return the pause storms that network ports counted. Plain pause frames are how a lossless network works, and are none."""
+    names = ports if ports is not None else [path.split("/")[-2] for path in sorted(glob.glob(sysfs + "/class/net/*/device"))]
+    found: Dict[str, int] = {}
+    for port in names:
+        rows = [line.rpartition(":") for line in run(["ethtool", "-S", port]).splitlines()]
+        storms = [int(value) for name, _, value in rows if STORM.search(name) and value.strip().isdigit()]
+        if storms:
+            found[port] = sum(storms)
+    return {"pfc_storm_events": found} if found else {}
+
+
+def ask(argv: List[str]) -> str:
+    """Return what a program prints, empty where it is not there, fails, or does not answer in time."""
+    env = clean_environment()
+    path = "%s:%s" % (env.get("PATH") or os.defpath, PATHS)
+    program = shutil.which(argv[0], path=path)
+    if not program:
+        return ""
+    try:
+        done = subprocess.run(
+            [program, *argv[1:]],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=ASK_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+
+
+def _json(text: str) -> Dict[str, Any]:
+    """Return the object that a tool printed; text before or behind it makes it doubtful, and nothing is taken from it."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _whole(value: Any) -> Optional[int]:
+    """Return a whole number; nvme-cli writes 128-bit figures as text in some releases, and a warning as {value: ...} with -v."""
+    if isinstance(value, dict):
+        value = value.get("value")
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if value >= 0 else None
+    return int(value) if isinstance(value, str) and value.strip().isdigit() else None
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            return f.readline().strip()
+    except OSError:
+        return ""
+
+
+def _counter(path: str, word: str) -> Optional[int]:
+    try:
+        with open(path, encoding="ascii") as f:
+            lines = f.read().split("\n")
+        return int(next(line.split()[-1] for line in lines if line.startswith(word) and line.strip()))
+    except (OSError, ValueError, StopIteration):
+        return None

@@ -1,0 +1,215 @@
+"""Counters that must not grow: every source that a real host has, nothing stale, and no soak without a source."""
+
+import json
+import os
+import sys
+import time
+
+import pytest
+from probe import fatal
+from probe.errors import ProbeError, Refused
+from probe.fatal import Watch
+from probe.fatal_sources import ask, of_ports
+from probe.vitals import accelerators
+
+from gates.plan import default_data, parse_plan
+from gates.rules.standing import counters_left_out
+from tests.unit.probe.kit import ROOT, build, probe, write
+
+sys.path.insert(0, str(ROOT / "playbooks" / "filter_plugins"))
+from fatal_counters import counters_order
+
+ALL = default_data()["g4"]["fatal_counters"]
+STATISTICS = """NIC statistics:
+     rx_prio3_pause: 812
+     tx_pause_ctrl_phy: 7
+     tx_pause_storm_warning_events: 0
+     tx_pause_storm_error_events: {n}
+"""
+
+
+class Host:
+    """A host with two drives, one of them by two paths, a card, a memory controller, a port: as files and as answers of programs."""
+
+    def __init__(self, folder):
+        self.sysfs, self.answers, self.asked = folder / "sys", {}, []
+        for path, text in {
+            "devices/system/edac/mc/mc0/ue_count": "0\n",
+            "bus/pci/devices/0000:01:00.0/aer_dev_fatal": "Undefined 0\nTOTAL_ERR_FATAL 0\n",
+            "bus/pci/devices/0000:01:00.0/aer_dev_nonfatal": "TOTAL_ERR_NONFATAL 2\n",
+            "class/infiniband/mlx5_0/ports/1/counters/link_downed": "1\n",
+            "class/net/ens8f0np0/device/vendor": "0x15b3\n",
+            "class/drm/card0/device/mem_info_vram_total": "1024\n",
+            "class/drm/card0/device/ras/umc_err_count": "ue: 0\nce: 5\nde: 3\n",
+            "class/drm/card0/device/ras/gfx_err_count": "ue: 0\nce: 0\n",
+            "class/nvme/nvme0/subsysnqn": "nqn.local\n",
+            "class/nvme/nvme1/subsysnqn": "nqn.array\n",
+            "class/nvme/nvme2/subsysnqn": "nqn.array\n",
+        }.items():
+            self.write(path, text)
+        for n in range(3):
+            self.drive(n, 4)
+        self.answers["ethtool -S ens8f0np0"] = STATISTICS.replace("{n}", "0")
+
+    def write(self, path, text):
+        (self.sysfs / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.sysfs / path).write_text(text)
+
+    def drive(self, n, media_errors, **more):
+        log = {"critical_warning": 0, "media_errors": media_errors, "temperature": 310, **more}
+        self.answers[f"nvme smart-log /dev/nvme{n} -o json"] = json.dumps(log)
+
+    def run(self, argv):
+        self.asked.append(argv[0])
+        return self.answers.get(" ".join(argv), "")
+
+    def watch(self, wanted=ALL, array=None, ports=None):
+        return Watch(wanted, array, ports, run=self.run, sysfs=str(self.sysfs))
+
+
+@pytest.fixture
+def host(tmp_path):
+    return Host(tmp_path)
+
+
+def test_a_real_host_has_a_source_of_every_fatal_counter_of_the_default_plan(host):
+    watch = host.watch()
+    watch.require("gpu01")
+    assert watch.values() == {
+        "ecc_uncorrected": 0,
+        "ecc_deferred": 3,
+        "aer_fatal": 0,
+        "aer_nonfatal": 2,
+        "nvme_media_errors": 8,  # two paths lead to one subsystem with one log
+        "nvme_critical_warning": 0,
+        "link_down_events": 1,
+        "pfc_storm_events": 0,
+    }
+    assert accelerators(str(host.sysfs))["card0"]["ecc_deferred"] == 3
+
+
+def test_growth_of_any_part_is_growth_of_the_counter(host):
+    watch = host.watch()
+    watch.require("gpu01")
+    host.drive(2, 5)
+    host.drive(0, 4, critical_warning=4)
+    host.answers["ethtool -S ens8f0np0"] = STATISTICS.replace("{n}", "2")
+    watch.ask_slow()
+    now = watch.values()
+    assert (now["nvme_media_errors"], now["nvme_critical_warning"], now["pfc_storm_events"]) == (9, 4, 2)
+
+
+def test_what_was_told_too_long_ago_is_absent_and_what_is_read_now_is_there(host, monkeypatch):
+    watch = host.watch()
+    watch.require("gpu01")
+    monkeypatch.setattr(fatal, "FRESH_S", -1.0)
+    assert set(watch.values()) == {"aer_fatal", "aer_nonfatal", "link_down_events"}  # memory errors are the card's too
+
+
+def test_a_drive_that_does_not_answer_never_makes_the_sum_smaller(host, monkeypatch):
+    watch = host.watch()
+    watch.require("gpu01")
+    del host.answers["nvme smart-log /dev/nvme0 -o json"]
+    began = time.monotonic()
+    watch.ask_slow()
+    assert watch.values()["nvme_media_errors"] == 8  # once is no end: it may answer in a minute
+    monkeypatch.setattr(fatal, "FRESH_S", began - time.monotonic())
+    assert "nvme_media_errors" not in watch.values()
+
+
+def test_one_path_of_two_that_is_down_takes_nothing_away(host):
+    watch = host.watch()
+    watch.require("gpu01")
+    del host.answers["nvme smart-log /dev/nvme1 -o json"]
+    watch.ask_slow()
+    assert watch.values()["nvme_media_errors"] == 8
+
+
+def test_a_part_that_disappears_makes_the_counter_absent(host):
+    watch = host.watch()
+    watch.require("gpu01")
+    (host.sysfs / "bus/pci/devices/0000:01:00.0/aer_dev_fatal").unlink()
+    assert "aer_fatal" not in watch.values()
+
+
+def test_text_before_the_log_of_a_drive_is_no_source(host):
+    host.answers["nvme smart-log /dev/nvme0 -o json"] = "NVMe status: warning\n{}"
+    for n in (1, 2):
+        host.answers[f"nvme smart-log /dev/nvme{n} -o json"] = json.dumps({"media_errors": "none"})
+    with pytest.raises(Refused, match=r"gpu01 has no source of nvme_critical_warning, nvme_media_errors,"):
+        host.watch().require("gpu01")
+
+
+def test_a_counter_without_a_source_is_refused_with_its_name_the_host_and_the_way_out(host):
+    host.answers.clear()
+    with pytest.raises(Refused) as refused:
+        host.watch().require("gpu01")
+    sentence = str(refused.value)
+    assert refused.value.kind == "no_counter"
+    assert "gpu01 has no source of nvme_critical_warning, nvme_media_errors, pfc_storm_events" in sentence
+    assert "targets.engine.array_stats" in sentence
+    assert "both parties leave the counter out by a revision of the plan" in sentence
+
+
+def test_only_what_the_plan_wants_is_asked(host):
+    watch = host.watch(wanted=["aer_fatal"])
+    watch.require("gpu01")
+    assert (host.asked, watch.values()) == ([], {"aer_fatal": 0})
+
+
+def test_the_array_s_own_statistics_count_with_the_host_s_and_are_absent_once_they_are_old(host, tmp_path):
+    stats = write(tmp_path / "array.json", {"counters": {"nvme_media_errors": 100, "fans_failed": 0, "odd": "x"}})
+    watch = host.watch([*ALL, "fans_failed"], str(stats))
+    watch.require("gpu01")
+    assert (watch.values()["nvme_media_errors"], watch.values()["fans_failed"]) == (108, 0)
+    os.utime(stats, (time.time() - 1000, time.time() - 1000))
+    assert not {"nvme_media_errors", "fans_failed"} & set(watch.values())
+    with pytest.raises(Refused, match="fans_failed"):
+        host.watch(["fans_failed"], str(stats)).require("gpu01")
+    host.watch(["fans_failed"], str(tmp_path / "later.json")).require("gpu01", lacking_array_is_fine=True)
+
+
+def test_pause_frames_are_how_a_lossless_network_works_and_no_storm(host):
+    host.answers["ethtool -S ens8f0np0"] = "NIC statistics:\n     rx_prio3_pause: 812\n"
+    assert of_ports(host.run, ["ens8f0np0"]) == {}
+
+
+def test_a_program_that_is_not_there_or_fails_tells_nothing():
+    assert ask(["no-such-program-of-ours"]) == ""
+    assert ask(["false"]) == ""
+
+
+def test_the_command_line_refuses_by_name_and_tells_what_it_found(tmp_path):
+    pyz = build(tmp_path)
+    array = write(tmp_path / "array.json", {"counters": {"fans_failed": 7}})
+    spec = {"host": "gpu01", "wanted": ["fans_failed"], "array_stats": str(array)}
+    assert probe(pyz, "counters", "--spec", write(tmp_path / "a", spec))["counters"] == {"fans_failed": 7}
+    refused = probe(pyz, "counters", "--spec", write(tmp_path / "b", {**spec, "wanted": ["fans_failed", "not_known"]}), expect=3)
+    assert "gpu01 has no source of not_known" in refused.stderr
+    with pytest.raises(ProbeError, match="wanted"):
+        fatal.check({})
+
+
+def test_the_deployment_wants_the_plan_s_counters_of_a_real_engine_and_the_candidate_s_array():
+    plan = parse_plan({}).data
+    site = {
+        "engine": {"kind": "vllm", "array_stats": {"array": "http://192.0.2.31/stats.json"}},
+        "arms": {"candidate": {"mount_path": "array"}, "baseline": {"mount_path": "nfs"}},
+        "fabric": {"interfaces": [{"netdev": "ens8f0np0", "device": "mlx5_0"}], "hosts": {"gpu02": {"interfaces": [{"netdev": "ens9"}]}}},
+    }
+    assert counters_order(site, plan, "gpu01") == {
+        "host": "gpu01",
+        "wanted": ALL,
+        "array_stats": "http://192.0.2.31/stats.json",
+        "ports": ["ens8f0np0"],
+    }
+    assert counters_order(site, plan, "gpu02")["ports"] == ["ens9"]
+    assert counters_order({"engine": {"kind": "lab"}}, plan, "gpu01")["wanted"] == []
+    with pytest.raises(ValueError, match="give it as"):
+        counters_order({**site, "engine": {"kind": "vllm", "array_stats": "/x"}}, plan, "gpu01")
+
+
+def test_a_counter_that_both_parties_left_out_is_printed_as_not_tested():
+    assert counters_left_out(parse_plan({})) == ()
+    kept = parse_plan({"g4": {"fatal_counters": ["aer_fatal"]}})
+    assert [row["claim"] for row in counters_left_out(kept)] == [f"counter_{name}" for name in ALL if name != "aer_fatal"]
