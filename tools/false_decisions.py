@@ -11,11 +11,10 @@ from decimal import Decimal
 from pathlib import Path
 
 from gates.model import Verdict
-from gates.odds.alarms import with_fitting_limits
 from gates.odds.chances import Chances, chances
 from gates.odds.effects import Noise, expected_effects
-from gates.odds.false_decisions import bootstrap_share, check_needs, check_shares, table
-from gates.odds.planner import needed, with_pairs
+from gates.odds.false_decisions import alarm_shares, bootstrap_share, check_needs, check_shares, table
+from gates.odds.planner import Need, needed, with_pairs
 from gates.plan import Plan, parse_plan
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "false-decisions.md"
@@ -100,21 +99,58 @@ def gate_at_the_limit(trials: int) -> Iterator[str]:
     yield table(GATE_HEAD, rows)
 
 
-def gate_with_the_planners_runs(trials: int) -> Iterator[str]:
+Needs = dict[float, Need]  # by run-to-run variation
+
+
+def planners_runs(trials: int) -> Needs:
+    """Return the runs that the planner asks for under the default limits of validity, at a true drop of 30 %."""
+    base = plan("interval", 4)
+    effects = expected_effects(base, drop=Decimal("0.30"), gain=MIDDLE)
+    return {n: needed(base, effects, Noise(n), 0.9, seed=SEED, trials=max(trials // 2, 100)) for n in NOISES}
+
+
+def runs_of(need: Need) -> str:
+    """Return the runs in words."""
+    arms, told = need.plan.arms, [f"{need.pairs} pairs"]
+    told += [f"in {arms.blocks} blocks with prompts of their own"] if arms.blocks > 1 else []
+    return ", ".join([*told, f"{arms.controls} x recompute and placebo", f"requests x {need.times}"]) + ("" if need.reached else " (out of reach)")
+
+
+def gate_with_the_planners_runs(trials: int, needs: Needs) -> Iterator[str]:
     """Yield the verdicts of the whole gate at a true drop of 30 % with the runs that the planner asks for, on other draws."""
     rows = []
-    for n in NOISES:
-        noise = Noise(n)
-        base = plan("interval", 4)
-        for name, chosen in (("default limits", base), ("validity limits that fit the noise", with_fitting_limits(base, noise))):
-            effects = expected_effects(chosen, drop=Decimal("0.30"), gain=MIDDLE)
-            need = needed(chosen, effects, noise, 0.92, seed=SEED, trials=max(trials // 2, 100))
-            found = chances(need.plan, effects, noise, trials=trials, seed=SEED + 1, requests=need.times)
-            reached = "" if need.reached else " (out of reach)"
-            runs = f"{need.pairs} pairs, {need.plan.arms.controls} control pairs, requests x {need.times}"
-            rows.append(gate_row(f"{n * 100:.0f} %, {name}: {runs}{reached}", found))
+    for n, need in needs.items():
+        noise, base = Noise(n), plan("interval", 4)
+        effects = expected_effects(base, drop=Decimal("0.30"), gain=MIDDLE)
+        found = chances(need.plan, effects, noise, trials=trials, seed=SEED + 1, requests=need.times)
+        rows.append(gate_row(f"{n * 100:.0f} %, default limits: {runs_of(need)}", found))
+        at_limit = expected_effects(base, drop=Decimal("0.25"), gain=MIDDLE)
+        found = chances(need.plan, at_limit, noise, trials=trials, seed=SEED + 1, requests=need.times)
+        rows.append(gate_row(f"{n * 100:.0f} %, the same runs, true drop 25 %", found))
     yield "\n### The whole gate, `interval`, true drop 30 %, throughput gain 34.5 %, with the planner's runs\n"
     yield table(GATE_HEAD, rows)
+
+
+def what_validity_catches(trials: int, needs: Needs) -> Iterator[str]:
+    """Yield how often the claims that compare runs alarm where something is wrong."""
+    rows = []
+    for variation in (0.04, 0.05, 0.06, 0.08, 0.10):
+        chosen = [plan("simple", 2), *(plan("interval", n) for n in (4, 8, 20))]
+        found = [alarm_shares(p, Noise(variation), trials=trials, seed=SEED)["baselines_agree"] for p in chosen]
+        rows.append([f"{variation * 100:.0f} %", *(percent(f) for f in found)])
+    yield "\n### Baseline runs that vary too much: how often `baselines_agree` alarms, by the true run-to-run variation\n"
+    yield table(["", "`simple`, 2 pairs", "`interval`, 4 pairs", "`interval`, 8 pairs", "`interval`, 20 pairs"], rows)
+    rows = []
+    for claim in ("replay", "placebo"):
+        for wrong in (0.05, 0.06, 0.07, 0.08, 0.10, 0.20):
+            told = f"TTFT {wrong * 100:.0f} % lower in a replay" if claim == "replay" else f"a placebo {wrong * 100:.0f} % above recompute"
+            spoiled = {"warm": wrong} if claim == "replay" else {"placebo": wrong}
+            found = [alarm_shares(d.plan, Noise(n), trials=trials, seed=SEED, requests=d.times, **spoiled)[claim] for n, d in needs.items()]
+            simple = [alarm_shares(plan("simple", 2), Noise(n), trials=trials, seed=SEED, **spoiled)[claim] for n in needs]
+            rows.append([told, *(f"{percent(a)} ({percent(b)})" for a, b in zip(found, simple, strict=True))])
+    yield "\n### A cache that was not emptied, a placebo that gains: how often the claim alarms\n"
+    yield "With the planner's runs (in brackets: with the default plan's two pairs).\n"
+    yield table(heads("what is wrong"), rows)
 
 
 def main() -> None:
@@ -123,12 +159,14 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=4000, help="drawn attempts of one check; gates take a quarter")
     parser.add_argument("--print", action="store_true", help="print the figures, write nothing")
     asked = parser.parse_args()
+    needs = planners_runs(asked.trials // 4)
     parts = [
         *at_the_limit(asked.trials),
         *with_the_planners_runs(asked.trials),
         *curve(asked.trials),
         *gate_at_the_limit(asked.trials // 4),
-        *gate_with_the_planners_runs(asked.trials // 4),
+        *gate_with_the_planners_runs(asked.trials // 4, needs),
+        *what_validity_catches(asked.trials // 4, needs),
     ]
     told = "\n".join(parts)
     if asked.print:

@@ -10,6 +10,7 @@ from decimal import ROUND_UP, Decimal
 
 from gates.odds.effects import Noise
 from gates.plan import Plan
+from gates.rules.decision import PAIRS_FOR_AN_INTERVAL
 
 FALSE_ALARMS = 0.01  # share of gates in which a validity limit may alarm by chance alone
 
@@ -48,9 +49,14 @@ def alarms(plan: Plan, noise: Noise, *, times: int = 1) -> Iterator[Alarm]:
     if pairs > 1:
         replay, agreement = validity.replay_gain_max, plan.g3.agreement_max
         drop = -math.log1p(-float(replay)) if replay < 1 else math.inf
-        yield from mean("replay", "validity.replay_gain_max", replay, drop, run * math.sqrt(1 + 1 / (pairs - 1)))
+        blocks = plan.arms.blocks
+        later = 2 / blocks if plan.arms.prompts == "per_block" else 1 + 1 / (pairs - 1)
+        yield from mean("replay", "validity.replay_gain_max", replay, drop, run * math.sqrt(later))
         if plan.leaves_out("baselines_agree") is None:
-            spread = math.sqrt(2) * run
+            # What is held against the limit over what was measured, squared: the bound's share where a bound decides, else 1.
+            bounded = plan.decision.rule != "simple" and pairs >= PAIRS_FOR_AN_INTERVAL
+            shrunk = (pairs - 1) / float(chdtri(pairs - 1, 1 - float(plan.decision.confidence))) if bounded else 1.0
+            spread = math.sqrt(2 * shrunk) * run
             share = 2 * tiers * float(chdtrc(pairs - 1, (pairs - 1) * (math.log1p(agreement) / spread) ** 2)) if spread > 0 else 0.0
             log = spread * math.sqrt(float(chdtri(pairs - 1, FALSE_ALARMS / tiers / 2)) / (pairs - 1))
             yield Alarm("baselines_agree", "g3.agreement_max", agreement, min(share, 1.0), _whole_percent(math.expm1(log)))
@@ -75,11 +81,16 @@ def with_fitting_limits(plan: Plan, noise: Noise) -> Plan:
     return dataclasses.replace(plan, g3=dataclasses.replace(plan.g3, agreement_max=agreement), validity=validity)
 
 
+def share_of(claim: str, plan: Plan, noise: Noise, *, times: int = 1) -> float:
+    """Return how often chance alone breaches one claim, as a share of gates; 0 where the plan does not test it."""
+    return next((alarm.share for alarm in alarms(plan, noise, times=times) if alarm.claim == claim), 0.0)
+
+
 def fewest_controls(plan: Plan, noise: Noise, *, times: int = 1, most: int = 20) -> int:
     """Return how often recompute and placebo must run at least so that the placebo's limit alarms falsely in no more than 1 of 100 gates."""
     for controls in range(1, most):
         tried = dataclasses.replace(plan, arms=dataclasses.replace(plan.arms, controls=controls))
-        if all(alarm.share <= FALSE_ALARMS for alarm in alarms(tried, noise, times=times) if alarm.claim == "placebo"):
+        if share_of("placebo", tried, noise, times=times) <= FALSE_ALARMS:
             return controls
     return most
 

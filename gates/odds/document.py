@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from gates.model import Verdict
-from gates.odds.alarms import Alarm, false_alarms, fewest_controls, with_fitting_limits
+from gates.odds.alarms import Alarm, false_alarms, fewest_controls, share_of, with_fitting_limits
 from gates.odds.chances import TRIALS, Chances, chances, shown
 from gates.odds.cost import Cost, cost, stated_kv
 from gates.odds.effects import Effects, Noise, expected_effects
 from gates.odds.margins import warnings
-from gates.odds.planner import SEARCH_TRIALS, json_of, needed
+from gates.odds.planner import SEARCH_TRIALS, json_of, needed, with_pairs
 from gates.plan import Plan
 from gates.rules.claim import TITLES
 from gates.rules.estimates import percent
@@ -32,6 +32,7 @@ _FITS = Text(
     "{field} 为 {l}：在此噪声下，仅因偶然，至多会有 {s} 的门禁违反“{c}”；取 {f} 则不超过 1 %{way}。",
 )
 _CONTROLS = Text(", or with arms.controls {n}", "，或将 arms.controls 设为 {n}")
+_BLOCKS = Text(", or in up to {s} with arms.prompts per_block", "，或将 arms.prompts 设为 per_block，则至多 {s}")
 _NOT_DRAWN = Text(
     "Not drawn: rig faults, the product's own faults, guards, an SLA, drift within the gate. Cold, complete and equal work is taken for granted.",
     "未模拟：环境故障、产品自身故障、护栏、SLA、门禁期间的漂移；并假定冷态、证据完整、工作量相等均成立。",
@@ -57,6 +58,7 @@ _NO_NEED = Text(
     "轮次对增至 {p} 个也达不到 {w} 的通过概率：{p} 个轮次对、每轮 {m} 个请求{x}时为 {c}。主要障碍：{why}。",
 )
 _BESIDE = Text(", recompute and placebo {n} times each (arms.controls)", "、重算与安慰剂各 {n} 轮（arms.controls）")
+_OWN = Text(", prompts of its own for each of {n} blocks (arms.prompts per_block)", "、{n} 个组各用本组的提示（arms.prompts 为 per_block）")
 
 
 _PLAIN = Text("{told}", "{told}")
@@ -83,6 +85,8 @@ def document(
         "rule": plan.decision.rule,
         "pairs": plan.decision.pairs,
         "extension_pairs": plan.g3.extension_pairs,
+        "controls": plan.arms.controls,
+        "prompts": plan.arms.prompts,
         "seed": plan.decision.seed if seed is None else seed,
         "noise": {"run": f"{noise.run:g}", "request": f"{noise.request:g}", "autocorrelation": f"{noise.autocorrelation:g}"},
         "expected": [{"tier": t, "ttft_p50_drop": str(effects.drop[t]), "throughput_gain": str(effects.gain[t])} for t in plan.workload.tiers],
@@ -125,11 +129,11 @@ class Search:
 
 def _needed(plan: Plan, effects: Effects, noise: Noise, search: Search, price_of: Callable[..., Cost], words: Text = _PLAIN) -> dict[str, Any]:
     need = needed(plan, effects, noise, search.want, seed=search.seed, trials=search.trials)
-    then, controls = price_of(need.plan, effects, requests=need.times), need.plan.arms.controls
+    then = price_of(need.plan, effects, requests=need.times)
     told = (_NEED if need.reached else _NO_NEED).fill(
         w=shown(search.want),
         p=need.pairs,
-        x=_BESIDE.fill(n=controls) if controls > 1 else Text("", ""),
+        x=_runs(need.plan),
         m=sum(plan.workload.requests(t) for t in plan.workload.tiers) * need.times,
         n=then.requests,
         gb=f"{then.stored_bytes / 1e12:.2f}",
@@ -139,6 +143,13 @@ def _needed(plan: Plan, effects: Effects, noise: Noise, search: Search, price_of
         why=_worst(need.chances),
     )
     return {"wanted": f"{search.want:g}", **json_of(need), "cost": then.json(), "text": words.fill(told=told).json()}
+
+
+def _runs(plan: Plan) -> Text:
+    """Say what a plan runs beside its pairs, where that is more than once each and one prompt set."""
+    parts = [_BESIDE.fill(n=plan.arms.controls)] if plan.arms.controls > 1 else []
+    parts += [_OWN.fill(n=plan.arms.blocks)] if plan.arms.blocks > 1 else []
+    return Text("".join(p.en for p in parts), "".join(p.zh for p in parts))
 
 
 def summary(found: Chances) -> Text:
@@ -175,6 +186,9 @@ def _row(plan: Plan, noise: Noise, alarm: Alarm) -> dict[str, Any]:
     way = Text("", "")
     if alarm.claim == "placebo":
         way = _CONTROLS.fill(n=fewest_controls(plan, noise))
+    if alarm.claim == "replay" and plan.arms.prompts == "shared" and plan.decision.pairs % 2 == 0:
+        own = share_of("replay", with_pairs(plan, plan.decision.pairs, prompts="per_block"), noise)
+        way = _BLOCKS.fill(s=shown(own)) if own < alarm.share / 2 else way
     words = {"l": percent(alarm.limit), "f": percent(alarm.fits), "s": shown(alarm.share)}
     text = _FITS.fill(field=alarm.field, c=TITLES[alarm.claim], way=way, **words)
     limits = {"limit": str(alarm.limit), "fits": str(alarm.fits), "share": f"{alarm.share:.4f}"}

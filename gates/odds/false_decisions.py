@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from typing import Any
 
 from gates.g3.deciding import of_drop
 from gates.model import Verdict
-from gates.odds.effects import Noise
+from gates.odds.drawing import TierDraw, draws
+from gates.odds.effects import ASKED, Effects, Noise
 from gates.odds.planner import PAIRS, with_pairs
+from gates.odds.trial import Rules
 from gates.plan import Plan
 from gates.rules.decision import PAIRS_FOR_AN_INTERVAL, Effect, decide
 from gates.rules.estimates import median
@@ -96,6 +99,26 @@ def bootstrap_share(drop: float, noise: Noise, *, trials: int, seed: int, reques
         found = within_run(effect, [run for arm in ordered for run in arm], confidence)
         passed += found is not None and found.low is not None and found.low >= limit
     return passed / trials
+
+
+def alarm_shares(plan: Plan, noise: Noise, *, trials: int, seed: int, warm: float = 0.0, placebo: float = 0.0, requests: int = 1) -> dict[str, float]:
+    """Return how often each claim that compares runs is breached where something is wrong: what the limits of validity still catch.
+
+    `warm`: by how much TTFT is truly lower wherever a prompt is asked again, since a cache was not emptied; `placebo`: by how much the placebo
+    is truly faster than recompute. Baselines that differ are a large noise.
+    """
+    rules, own = Rules(plan), plan.arms.prompts == "per_block"
+    effects = Effects(dict.fromkeys(plan.workload.tiers, Decimal("0.3")), dict.fromkeys(plan.workload.tiers, Decimal("0.345")), ASKED, ASKED)
+    breached: Counter[str] = Counter()
+    for draw in draws(plan, effects, noise, pairs=plan.decision.pairs, trials=trials, seed=seed, requests=requests):
+        held = rules.held({tier: _spoiled(found, own, Fraction(1 - warm), Fraction(1 + placebo)) for tier, found in draw.items()})
+        breached.update(name for name, holds in held.items() if not holds)
+    return {name: breached[name] / trials for name in ("placebo", "replay", "baselines_agree", "g2_agreement")}
+
+
+def _spoiled(t: TierDraw, own: bool, warm: Fraction, placebo: Fraction) -> TierDraw:
+    again = [v * (warm if (n % 2 if own else n) else 1) for n, v in enumerate(t.candidate_ttft)]  # a block's second run, or every later run
+    return dataclasses.replace(t, candidate_ttft=tuple(again), placebo_rate=tuple(v * placebo for v in t.placebo_rate))
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:

@@ -54,11 +54,15 @@ class Rules:
         wanted = (("placebo", "placebo" in once), ("replay", several), ("baselines_agree", several), ("g2_agreement", True))
         return tuple(name for name, there in wanted if there)
 
+    def held(self, draw: Draw) -> dict[str, bool]:
+        """Return for each claim that compares runs whether it holds at every tier."""
+        pairs = len(next(iter(draw.values())).baseline_ttft)
+        return {name: all(self._holds(name, tier) for tier in draw.values()) for name in self._claims(pairs)}
+
     def judge(self, draw: Draw) -> Judged:
         """Return the verdict of a drawn attempt. Run pairs beyond the plan's are those of an extension, which asks prompts of its own."""
         plan = self.plan
-        pairs = len(next(iter(draw.values())).baseline_ttft)
-        found = {name: all(self._holds(name, tier) for tier in draw.values()) for name in self._claims(pairs)}
+        found = self.held(draw)
         state = self._state(tuple(found.items()))
         verdicts: dict[str, Verdict] = {"validity": state.validity}
         for tier in plan.g3.ttft_p50_drop_min.tiers:
@@ -76,12 +80,17 @@ class Rules:
         if claim == "placebo":
             return not Effect(tuple(zip(t.recompute_rate, t.placebo_rate, strict=True)), drop=False).exceeds(plan.validity.placebo_gain_max)
         if claim == "replay":
-            first = plan.decision.pairs
-            groups = (t.candidate_ttft[:first], t.candidate_ttft[first:])  # only the same prompts can be replayed
-            return not any(replayed(g[0], g[1:]).exceeds(plan.validity.replay_gain_max) for g in groups if len(g) > 1)
+            together, runs = plan.arms.prompts == "per_block", t.candidate_ttft
+            ends = (
+                range(0, len(runs), 2) if together else (0, plan.decision.pairs)
+            )  # where a prompt set begins: a block, or the order and its extension
+            sets = [runs[a:b] for a, b in zip(ends, (*ends[1:], len(runs)), strict=True)]
+            repeated = [asked for asked in sets if len(asked) > 1]
+            found = [replayed(repeated)] if together and repeated else [replayed([asked]) for asked in repeated]
+            return not any(effect.exceeds(plan.validity.replay_gain_max) for effect in found)
         limit = plan.g3.agreement_max
         if claim == "baselines_agree":
-            return agree(t.baseline_ttft, limit) and agree(t.baseline_rate, limit)
+            return agree(t.baseline_ttft, limit, plan.decision) and agree(t.baseline_rate, limit, plan.decision)
         means = (from_frozen(t.frozen_ttft, t.baseline_ttft), from_frozen(t.frozen_rate, t.baseline_rate))
         return all(near(effect, limit) for effect in means)
 

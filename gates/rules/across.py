@@ -10,7 +10,7 @@ from typing import Any
 
 from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
 from gates.readers.strict import exact
-from gates.rules.agreement import agree, difference, from_frozen, near, replayed
+from gates.rules.agreement import agree, difference, from_frozen, is_bounded, least_difference, near, replayed
 from gates.rules.claim import Finding, Findings, Run, fold, holds
 from gates.rules.decision import Effect
 from gates.rules.estimates import TierStats, percent, to_decimal
@@ -47,14 +47,21 @@ def baselines_agree(data: Findings) -> ClaimResult:
                 ("TTFT p50", "TTFT p50", [s.ttft_p50 for s in known]),
                 ("throughput", "吞吐", [s.output_per_s for s in known]),
             ):
-                spread = difference(values, limit)
+                spread, decision = difference(values, limit), data.plan.decision
                 reason = Text("c{t}: the baseline runs differ in {n} by {v} (at most {l}).", "c{t}：各基线轮次的{n}相差 {v}（上限 {l}）。")
                 if len(values) > 2:
                     reason = Text(
                         "c{t}: two baseline runs typically differ in {n} by {v} (at most {l}).", "c{t}：任两轮基线的{n}通常相差 {v}（上限 {l}）。"
                     )
-                reason = reason.fill(t=tier, n=Text(name, name_zh), v=percent(spread, limit), l=percent(limit))
-                yield Finding(holds(agree(values, limit)), reason, spread, None, tier, _records(runs))
+                words = {"t": tier, "n": Text(name, name_zh), "v": percent(spread, limit), "l": percent(limit)}
+                if is_bounded(values, decision):
+                    spread = least_difference(values, decision.confidence)
+                    reason = Text(
+                        "c{t}: two baseline runs typically differ in {n} by {v}, by {b} at least with {c} confidence (at most {l}).",
+                        "c{t}：任两轮基线的{n}通常相差 {v}，在 {c} 置信度下至少相差 {b}（上限 {l}）。",
+                    )
+                    words |= {"b": percent(spread, limit), "c": percent(decision.confidence, places=0)}
+                yield Finding(holds(agree(values, limit, decision)), reason.fill(**words), spread, None, tier, _records(runs))
 
     return fold("baselines_agree", "baseline", findings(), limit=Limit("<=", high=limit))
 
@@ -127,28 +134,36 @@ def placebo(data: Findings) -> ClaimResult:
 def replay(data: Findings) -> ClaimResult:
     """Return how much faster the later candidate runs answered the same prompts than the first: a cache that was not emptied shows here.
 
-    The later runs count together: the fastest of many would look fast by chance alone.
+    The later runs count together: the fastest of many would look fast by chance alone. Where each block asks prompts of its own, the blocks
+    count together, each with its second run against its first.
     """
-    limit = data.plan.validity.replay_gain_max
+    limit, together = data.plan.validity.replay_gain_max, data.plan.arms.prompts == "per_block"
     runs = data.of("candidate")
     asked = [[r for r in runs if r.prompts == name] for name in dict.fromkeys(r.prompts for r in runs)]
-    repeated = [group for group in asked if len(group) > 1] or [[]]  # only the same prompts can be replayed
+    repeated = [group for group in asked if len(group) > 1]  # only the same prompts can be replayed
+    whole = len(repeated) == len(asked) and len(runs) == data.pairs
+    parts = [repeated if whole else []] if together else [[group] for group in repeated] or [[]]
 
     def findings() -> Iterator[Finding]:
-        for group, tier in product(repeated, data.plan.workload.tiers):
-            first, later = (group[0].stats.get(tier) if group else None), [r.stats.get(tier) for r in group[1:]]
-            if first is None or not later or None in later:
+        for part, tier in product(parts, data.plan.workload.tiers):
+            values = [[stats.ttft_p50 for r in group if (stats := r.stats.get(tier)) is not None] for group in part]
+            if not part or any(len(known) < len(group) for known, group in zip(values, part, strict=True)):
                 yield Finding(
                     ClaimStatus.UNKNOWN, Text("there is no second candidate run to compare.", "没有可比较的第二个产品轮次。"), None, None, tier
                 )
                 continue
-            effect = replayed(first.ttft_p50, [stats.ttft_p50 for stats in later if stats is not None])
+            effect = replayed(values)
             gain = effect.value(limit)
             reason = Text(
                 "c{t}: the later runs' TTFT p50 is {v} lower than the first run's (at most {l}).",
                 "c{t}：后续轮次 TTFT p50 比首轮低 {v}（上限 {l}）。",
             )
-            reason = reason.fill(t=tier, v=percent(gain, limit), l=percent(limit))
+            if len(part) > 1:
+                reason = Text(
+                    "c{t}: in the second run over the same prompts TTFT p50 is {v} lower than in the first, the mean of {n} blocks (at most {l}).",
+                    "c{t}：同一组提示第二轮的 TTFT p50 比第一轮低 {v}，为 {n} 组的均值（上限 {l}）。",
+                )
+            reason = reason.fill(t=tier, v=percent(gain, limit), l=percent(limit), n=len(part))
             yield Finding(holds(not effect.exceeds(limit)), reason, gain, None, tier, _records(runs))
 
     return fold("replay", "candidate", findings(), limit=Limit("<=", high=limit))

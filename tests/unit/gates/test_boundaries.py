@@ -30,6 +30,9 @@ def plan(rule="simple", pairs=4, *, above="audit", **decision):
     return dataclasses.replace(chosen, decision=dataclasses.replace(chosen.decision, **decision), g3=g3)
 
 
+DECISION = {rule: plan(rule=rule).decision for rule in ("interval", "guarded")}
+
+
 def drop(*news, base=BASE):
     return Effect(tuple((Fraction(base), Fraction(new)) for new in news), drop=True)
 
@@ -219,19 +222,34 @@ def test_a_pass_is_fragile_from_the_first_ns_on_by_which_one_baseline_run_alone_
 def test_two_runs_agree_up_to_exactly_the_limit(off, holds):
     values = [Fraction(BASE), Fraction(BASE) * Fraction(105, 100) + off]
     for ordered in (values, values[::-1]):
-        assert agreement.agree(ordered, Decimal("0.05")) is holds
+        for rule in ("simple", "interval"):
+            assert agreement.agree(ordered, Decimal("0.05"), plan(rule=rule).decision) is holds
 
 
 @pytest.mark.parametrize("n", [3, 4, 8])
-def test_more_runs_agree_up_to_the_limit_of_their_typical_difference(n):
+def test_under_simple_more_runs_agree_up_to_the_limit_of_their_typical_difference(n):
     values = [Fraction(BASE + i * 10**7) for i in range(n)]
     typical = agreement.difference(values)
-    ulp = Decimal("1e-12")
-    assert [agreement.agree(values, typical + off) for off in (-ulp, Decimal(0), ulp)] == [False, True, True]
+    ulp, simple = Decimal("1e-12"), plan(rule="simple").decision
+    assert [agreement.agree(values, typical + off, simple) for off in (-ulp, Decimal(0), ulp)] == [False, True, True]
+    assert [agreement.agree(values[:3], agreement.difference(values[:3]) + off, DECISION["interval"]) for off in (-ulp, ulp)] == [False, True]
+
+
+@pytest.mark.parametrize("rule", ["interval", "guarded"])
+@pytest.mark.parametrize("n", [4, 8, 20])
+def test_where_a_plan_decides_by_intervals_runs_agree_up_to_the_limit_of_the_lower_bound(n, rule):
+    values = [Fraction(BASE + i * 10**7) for i in range(n)]
+    ulp, decision = Decimal("1e-12"), DECISION[rule]
+    bound = agreement.least_difference(values, decision.confidence)
+    assert bound < agreement.difference(values)
+    assert [agreement.agree(values, bound + off, decision) for off in (-ulp, Decimal(0), ulp)] == [False, True, True]
 
 
 def test_one_far_run_of_many_still_shows():
-    assert not agreement.agree([Fraction(BASE)] * 7 + [Fraction(BASE) * Fraction(112, 100)], Decimal("0.05"))
+    far = [Fraction(BASE)] * 7 + [Fraction(BASE) * Fraction(112, 100)]
+    assert not agreement.agree(far, Decimal("0.05"), plan(rule="simple").decision)
+    assert agreement.agree(far, Decimal("0.05"), DECISION["interval"])  # eight runs do not prove it
+    assert not agreement.agree([*far[:7], Fraction(BASE) * Fraction(118, 100)], Decimal("0.05"), DECISION["interval"])
 
 
 @pytest.mark.parametrize(("end", "off", "holds"), [(105, 1, False), (105, 0, True), (105, -1, True), (95, -1, False), (95, 0, True), (95, 1, True)])
@@ -243,7 +261,8 @@ def test_a_baseline_agrees_with_g2_up_to_exactly_the_limit_on_either_side(end, o
 @pytest.mark.parametrize(("off", "over"), [(-1, True), (0, False), (1, False)])
 def test_a_replay_is_too_fast_from_one_ns_below_the_limit_on(off, over):
     later = Fraction(BASE) * Fraction(95, 100) + off
-    assert agreement.replayed(Fraction(BASE), [later, later]).exceeds(Decimal("0.05")) is over
+    assert agreement.replayed([[Fraction(BASE), later, later]]).exceeds(Decimal("0.05")) is over
+    assert agreement.replayed([[Fraction(BASE), later], [Fraction(BASE), later]]).exceeds(Decimal("0.05")) is over
 
 
 # The claims of a whole gate: the plan's limit set to what was measured, and to one unit in the last place less or more.

@@ -43,7 +43,8 @@ def gate_verdict(plan, draw):
 
     count, runs = len(next(iter(draw.values())).baseline_ttft), []
     for i in range(count):
-        prompts = "g3" if i < first else "g3-extension"
+        name, block = ("g3", plan.arms.block(2 * i + 1)) if i < first else ("g3-extension", plan.arms.block(2 * (i - first) + 1))
+        prompts = numbered(name, block)
         runs.append(measured(plan, "baseline", f"b{i}", {t: (d.baseline_ttft[i], d.baseline_rate[i]) for t, d in draw.items()}, prompts))
         runs.append(measured(plan, "candidate", f"c{i}", {t: (d.candidate_ttft[i], d.candidate_rate[i]) for t, d in draw.items()}, prompts))
     one = Fraction(1)
@@ -71,6 +72,9 @@ PLANS = [
     (plan(pairs=1), 0.005),
     (plan({"arms": {"controls": 4}}), 0.02),
     (plan({"arms": {"controls": 3}}, pairs=4, rule="interval", extension=2), 0.02),
+    (with_pairs(plan(pairs=4, rule="interval", extension=4), 4, prompts="per_block"), 0.03),
+    (with_pairs(plan(pairs=8, rule="guarded"), 8, controls=6, prompts="per_block"), 0.02),
+    (with_pairs(plan(pairs=4), 4, prompts="per_block"), 0.03),
 ]
 
 
@@ -169,6 +173,26 @@ def test_more_pairs_never_make_a_sound_product_pass_less_often():
     effects = expected_effects(DEFAULT, drop=Decimal("0.30"), gain=Decimal("0.345"))
     found = [chances(plan(pairs=n), effects, Noise(0.015), trials=150).of(Verdict.PASS) for n in (2, 6, 16)]
     assert found == sorted(found)
+
+
+def test_the_planner_repeats_recompute_and_placebo_and_gives_blocks_their_own_prompts_where_the_noise_asks_for_it():
+    effects = expected_effects(DEFAULT, drop=Decimal("0.30"), gain=Decimal("0.345"))
+    calm, noisy = (needed(plan(pairs=4, rule="interval"), effects, Noise(n), 0.9, trials=60) for n in (0.005, 0.02))
+    assert (calm.plan.arms.controls, calm.plan.arms.prompts) == (1, "shared")
+    assert noisy.reached
+    assert noisy.plan.arms.controls >= 3
+    assert (noisy.plan.arms.prompts, noisy.plan.arms.blocks) == ("per_block", noisy.pairs // 2)
+    price = cost(noisy.plan, effects)
+    assert (price.controls, price.blocks) == (noisy.plan.arms.controls, noisy.plan.arms.blocks)
+    assert price.stored_bytes == cost(DEFAULT, effects).stored_bytes * price.blocks
+
+
+def test_what_a_limit_alarms_at_by_chance_is_said_with_every_way_out():
+    said = {row["claim"]: row["text"]["en"] for row in at_sealing(plan(pairs=8))["fitting_limits"]}
+    assert "arms.controls 4" in said["placebo"]
+    assert "arms.prompts per_block" in said["replay"]
+    assert "in up to" in said["baselines_agree"]
+    assert at_sealing(plan({"expected": {"run_variation": "0.001"}}))["fitting_limits"] == []
 
 
 def test_the_planner_finds_the_cheapest_runs_that_reach_the_chance_and_says_when_none_do():
