@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import threading
 from datetime import timedelta
 
 from sqlalchemy import update
@@ -15,12 +14,13 @@ from app.attempts.models import Attempt
 from app.engine import hints, words
 from app.engine.claim import Claim, claim, commit
 from app.engine.context import Ctx, load
+from app.engine.keep import Keeping, LeaseLost
 from app.engine.move import move
 from app.engine.outcome import Outcome, Trouble, failed
 from app.engine.policy import PUSH_BACK_S
 from app.engine.runner import RunnerAway
 from app.kit import logs
-from app.kit.db import database_now, write_session
+from app.kit.db import database_now, new_id, write_session
 from app.kit.errors import QuadgateError
 from app.settings import settings
 
@@ -41,15 +41,12 @@ def _advance(attempt_id: str, generation: int | None) -> bool:
         return False
     if held is None:
         return False
-    ctx: Ctx | None = None
     try:
-        ctx = load(attempt_id, owner=held.owner, node=held.node)
-        step = ctx.step
-        with logs.about(gate=ctx.attempt.gate, step=step.key if step else None, step_id=step.id if step else None, generation=held.generation):
-            outcome = _decide(ctx)
-            written = _commit(held, ctx, outcome)
-            if outcome.event is not None or outcome.next_step:
-                log.info("%s%s", outcome.event or "next step", "" if written else ": somebody else went on")
+        with Keeping(held) as lease:
+            outcome, written = _move(held, load(attempt_id, owner=held.owner, node=held.node, still_ours=lease.check))
+    except LeaseLost as error:
+        log.info("%s; what was worked out here is thrown away", error)
+        return False
     except OperationalError as error:  # the database is busy or away: nobody's fault, and nothing is lost
         log.warning("attempt %s: the database did not answer (%s); tried again later", attempt_id, type(error.orig).__name__)
         _push_back(held)
@@ -67,13 +64,23 @@ def _advance(attempt_id: str, generation: int | None) -> bool:
     return written
 
 
+def _move(held: Claim, ctx: Ctx) -> tuple[Outcome, bool]:
+    step = ctx.step
+    with logs.about(gate=ctx.attempt.gate, step=step.key if step else None, step_id=step.id if step else None, generation=held.generation):
+        outcome = _decide(ctx)
+        written = _commit(held, ctx, outcome)
+        if outcome.event is not None or outcome.next_step:
+            log.info("%s%s", outcome.event or "next step", "" if written else ": somebody else went on")
+    return outcome, written
+
+
 def _decide(ctx: Ctx) -> Outcome:
     """Ask the step; an error of whatever kind becomes a sentence on the attempt, its trace goes to the log only."""
     try:
         return move(ctx)
     except QuadgateError as error:
         return failed(Trouble(error.code, error.pair()))
-    except (OperationalError, RunnerAway):
+    except (OperationalError, RunnerAway, LeaseLost):
         raise
     except OSError as error:
         log.exception("attempt %s, step %s: the machine refused something", ctx.attempt.id, ctx.step.key if ctx.step else "-")
@@ -112,4 +119,5 @@ def _push_back(held: Claim) -> None:
 
 
 def _owner() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}:{threading.get_ident()}"
+    """Return a name that no other claim has, not even one of the same process: two that overlap must never take each other for themselves."""
+    return f"{socket.gethostname()[:60]}:{os.getpid()}:{new_id()}"

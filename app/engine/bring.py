@@ -20,16 +20,24 @@ def bring(ctx: Ctx, folder: Path, *, complete: bool = True) -> tuple[list[Callab
     `complete` False: the job broke off; what is there is evidence all the same, and the judge says what it is worth.
     """
     step, inventory = ctx.current, ctx.inventory
-    files, found = packs.read_all(folder / "staging", inventory.hosts)
+    files, found = packs.read_all(folder / "staging", inventory.hosts, unpacked(ctx, folder), ctx.still_ours)
     if found:
         return [], found[0]
     lacking = packs.missing(files, step.spec.get("expects") or {}, inventory.groups)
     if complete and lacking:
         host, names = next(iter(lacking.items()))
         return [], words.missing_files(host, names, title_of(step))
-    return [
-        _registering(ctx.attempt.id, step.id, f"evidence/{step.key}/{file.host}/{file.name}", store.put_file(file.path), file) for file in files
-    ], None
+    writes = []
+    for file in files:
+        ctx.still_ours()
+        stored = store.put_file(file.path)
+        writes.append(_registering(ctx.attempt.id, step.id, f"evidence/{step.key}/{file.host}/{file.name}", stored, file))
+    return writes, None
+
+
+def unpacked(ctx: Ctx, folder: Path) -> Path:
+    """Return where this claim unpacks what a run brought: `<host>/<pack>.d/<file>` below it."""
+    return folder / "unpacked" / ctx.claim_id
 
 
 def _registering(attempt_id: str, step_id: str, path: str, stored: store.Stored, file: packs.PackFile) -> Callable[[Session], None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -35,6 +36,7 @@ class Ctx:
     owner: str
     node: str
     foreign_locks: list[str] = field(default_factory=list)
+    still_ours: Callable[[], None] = lambda: None  # asked at every piece of a long work; raises keep.LeaseLost
 
     @property
     def step(self) -> Step | None:
@@ -53,6 +55,11 @@ class Ctx:
     def inventory(self) -> Inventory:
         """Return the engagement's inventory. Raises Refused when a host is not described safely."""
         return build(code=self.engagement.code, targets=self.engagement.targets, state_dir=settings().state_dir)
+
+    @property
+    def claim_id(self) -> str:
+        """Return what names this very claim: whatever it leaves in a folder is its own."""
+        return self.owner.rpartition(":")[2]
 
     @property
     def time_scale(self) -> Decimal:
@@ -88,7 +95,7 @@ def site_of(engagement: Engagement) -> dict[str, Any]:
     return {**handed_on, "order": engagement.order, "packing_list": engagement.packing_list}
 
 
-def load(attempt_id: str, *, owner: str, node: str) -> Ctx:
+def load(attempt_id: str, *, owner: str, node: str, still_ours: Callable[[], None] = lambda: None) -> Ctx:
     """Read an attempt with its steps, engagement and plan."""
     with read_session() as s:
         attempt = s.get_one(Attempt, attempt_id)
@@ -97,7 +104,7 @@ def load(attempt_id: str, *, owner: str, node: str) -> Ctx:
         steps = list(s.scalars(select(Step).where(Step.attempt_id == attempt_id).order_by(Step.position)))
         locks = s.scalars(select(HostLock).where(HostLock.target.startswith(f"{engagement.code}/"), HostLock.attempt_id.is_not(None)))
         foreign = [lock.target for lock in locks if lock.attempt_id != attempt_id]
-        return Ctx(attempt, steps, engagement, json.loads(plan.canonical), database_now(s), owner, node, foreign)
+        return Ctx(attempt, steps, engagement, json.loads(plan.canonical), database_now(s), owner, node, foreign, still_ours)
 
 
 def probe_archive() -> Path:

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -26,18 +26,21 @@ class PackFile:
 
     host: str
     name: str
-    path: Path  # unpacked in staging
+    path: Path  # unpacked
     meta: dict[str, Any]  # tool, tool_version, argv, exit_code, clocks: of the command whose output it is
 
 
-def read_all(staging: Path, hosts: list[str]) -> tuple[list[PackFile], list[Trouble]]:
-    """Return the files of all packs of the hosts, and what is wrong with any pack."""
+def read_all(staging: Path, hosts: list[str], into: Path, still_ours: Callable[[], None] = lambda: None) -> tuple[list[PackFile], list[Trouble]]:
+    """Return the files of all packs of the hosts, unpacked below `into`, and what is wrong with any pack.
+
+    Each claim brings a folder of its own: one that lost its lease and does not know it yet may still read there.
+    """
     files: list[PackFile] = []
     found: list[Trouble] = []
     for host in hosts:
         names: set[str] = set()
         for tar in sorted((staging / host).glob("*.tar")):
-            members, why = _unpack(tar, tar.with_suffix(".d"))
+            members, why = _unpack(tar, into / host / f"{tar.stem}.d", still_ours)
             if why is None and (twice := names & set(members)):
                 why = Text("it repeats {names} of another pack", "与另一证据包重复：{names}").fill(names=", ".join(sorted(twice)))
             if why is not None:
@@ -84,10 +87,10 @@ def commands(data: bytes | None) -> dict[str, dict[str, Any]]:
     return known
 
 
-def _unpack(path: Path, folder: Path) -> tuple[dict[str, Path], Text | None]:
-    """Unpack a tar beside it. Returns its files, or why it cannot be used: it must hold exactly what its pack.json lists, byte for byte."""
+def _unpack(path: Path, folder: Path, still_ours: Callable[[], None]) -> tuple[dict[str, Path], Text | None]:
+    """Unpack a tar. Returns its files, or why it cannot be used: it must hold exactly what its pack.json lists, byte for byte."""
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700, parents=True)
     members: dict[str, Path] = {}
     digests: dict[str, tuple[int, str]] = {}
     try:
@@ -100,7 +103,7 @@ def _unpack(path: Path, folder: Path) -> tuple[dict[str, Path], Text | None]:
                 if stream is None or not _NAME.fullmatch(name) or member.size > MEMBER_MAX or name in members:
                     return {}, Text("it holds the entry {name}, which no pack may have", "含有不允许的条目 {name}").fill(name=repr(member.name)[:120])
                 members[name] = folder / name
-                digests[name] = _copy(stream, members[name])
+                digests[name] = _copy(stream, members[name], still_ours)
         listed = {str(entry["path"]): entry for entry in json.loads(members["pack.json"].read_bytes())["files"]}
     except (tarfile.TarError, OSError) as error:
         return {}, Text("it is no whole tar archive ({why})", "不是完整的 tar 归档（{why}）").fill(why=error)
@@ -114,7 +117,7 @@ def _unpack(path: Path, folder: Path) -> tuple[dict[str, Path], Text | None]:
     return members, None
 
 
-def _copy(source: IO[bytes], target: Path) -> tuple[int, str]:
+def _copy(source: IO[bytes], target: Path, still_ours: Callable[[], None]) -> tuple[int, str]:
     """Write a member and return its size and SHA-256."""
     target.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
@@ -123,4 +126,5 @@ def _copy(source: IO[bytes], target: Path) -> tuple[int, str]:
             file.write(chunk)
             digest.update(chunk)
             size += len(chunk)
+            still_ours()
     return size, digest.hexdigest()

@@ -3,7 +3,8 @@
     lock          held (flock) by the host process as long as it lives; the starter takes it and hands the descriptor over
     started       created exclusively by the host: this run was begun, and can never be begun a second time
     job.json      what the host is to do (0600, removed at the end)     private/   inventory, variables, runner's files (removed)
-    staging/      what the playbook fetched     events.jsonl   every event, redacted     result.json   whole, or not there
+    staging/      what the playbook fetched     unpacked/<claim>/   its packs
+    events.jsonl   every event, redacted     result.json   whole, or not there
 
 Alive, never ran, or lost is told by lock + started + result.json only, never by pids.
 """

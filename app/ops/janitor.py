@@ -1,6 +1,6 @@
 """Clearing run directories: what a run fetched lies in the evidence store once its step is done, and its events in the database.
 
-staging/ goes as soon as nothing of it is needed any more; the rest of the directory when its attempt ended long ago.
+staging/ and what was unpacked of it go as soon as nothing of it is needed any more; the rest of the directory when its attempt ended long ago.
 `used`, by which the engine counts runs, stays as long as the attempt can go on.
 """
 
@@ -20,6 +20,7 @@ from app.settings import settings
 from gates.transitions import RunStatus
 
 EVERY_S = 600.0
+FETCHED = ("staging", "unpacked")
 OVER = (str(RunStatus.FINISHED), str(RunStatus.CANCELED))
 
 
@@ -48,11 +49,11 @@ def _clear(s: Session, attempt: Attempt, folder: Path) -> int:
         age = (database_now(s) - attempt.finished_at).total_seconds()
         if settings().keep_runs_days and age > settings().keep_runs_days * 86400:
             return _remove(folder)
-    runs = [run for run in folder.iterdir() if (run / "staging").is_dir()]
+    runs = [run for run in folder.iterdir() if any((run / name).is_dir() for name in FETCHED)]
     if not runs:
         return 0
     steps = {step.key: step for step in s.scalars(select(Step).where(Step.attempt_id == attempt.id))}
-    return sum(_remove(run / "staging") for run in runs if _read(run, attempt, steps))
+    return sum(_remove(run / name) for run in runs if _read(run, attempt, steps) for name in FETCHED)
 
 
 def _read(run: Path, attempt: Attempt, steps: dict[str, Step]) -> bool:

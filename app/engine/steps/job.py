@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from app.engine import counting, drive, reconcile, words
-from app.engine.bring import bring
+from app.engine.bring import bring, unpacked
 from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome, done, failed
 from app.engine.policy import RUN_MARGIN_S, TRIES_MAX, back_off_s, run_again_s, soak_poll_s
@@ -220,11 +220,12 @@ def _collected(ctx: Ctx, ended: drive.Ended) -> Outcome:
     writes, trouble = bring(ctx, ended.folder, complete=whole)
     if trouble is not None:
         return failed(trouble, result=memo)
-    if not whole and (said := journal.never_began(replies, ended.folder / "staging")):
+    packs = unpacked(ctx, ended.folder)
+    if not whole and (said := journal.never_began(replies, packs)):
         return _heard(ctx, _another(ctx, memo, said))
-    rest, offsets = journal.rest(ctx, ended.folder / "staging")
-    memo["injections"] = journal.injections(ctx, ended.folder / "staging")
-    memo["timing"] = journal.timing(ctx, ended.folder / "staging") if whole else None
+    rest, offsets = journal.rest(ctx, packs)
+    memo["injections"] = journal.injections(ctx, packs)
+    memo["timing"] = journal.timing(ctx, packs) if whole else None
     outcome = done(result=memo, offsets=offsets) if whole else journal.broken_off(ctx, memo, offsets, words.BROKE_OFF)
     outcome.writes += [*writes, *rest]
     return _heard(ctx, outcome)

@@ -36,12 +36,12 @@ def chunks(ctx: Ctx, replies: Mapping[str, Mapping[str, Any]], staging: Path) ->
     return writes, offsets
 
 
-def rest(ctx: Ctx, staging: Path) -> tuple[list[Write], dict[str, Any]]:
+def rest(ctx: Ctx, packs: Path) -> tuple[list[Write], dict[str, Any]]:
     """Return the writes for what the pack holds beyond the polls."""
     offsets = dict(ctx.current.offsets or {})
     writes: list[Write] = []
     for name in LIVE:
-        for path in sorted(staging.glob(f"*/*.d/{name}")):
+        for path in sorted(packs.glob(f"*/*.d/{name}")):
             with path.open("rb") as file:
                 start = file.seek(int(offsets.get(name, 0)))
                 data = file.read(REST_MAX)
@@ -78,17 +78,17 @@ def expected_s(ctx: Ctx, replies: list[dict[str, Any]]) -> tuple[float, bool]:
     return (max(known), True) if known else (expected.UNKNOWN_S, False)
 
 
-def timing(ctx: Ctx, staging: Path) -> dict[str, Any] | None:
+def timing(ctx: Ctx, packs: Path) -> dict[str, Any] | None:
     """Return what the run took, for the estimate of the next one."""
-    path = next(iter(sorted(staging.glob("*/*.d/phases.jsonl"))), None)
+    path = next(iter(sorted(packs.glob("*/*.d/phases.jsonl"))), None)
     return expected.timing(ctx.current.spec.get("params") or {}, path) if path else None
 
 
-def injections(ctx: Ctx, staging: Path) -> list[dict[str, Any]]:
+def injections(ctx: Ctx, packs: Path) -> list[dict[str, Any]]:
     """Return the planned disturbances that the job carried out, [{label, from_ns, to_ns, boot_id}]: only labels that the step was given count."""
     planned = {row["label"] for row in (ctx.current.spec.get("params") or {}).get("injections") or []}
     found = []
-    for path in sorted(staging.glob("*/*.d/events.jsonl")) if planned else []:
+    for path in sorted(packs.glob("*/*.d/events.jsonl")) if planned else []:
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 event = json.loads(line)
@@ -105,19 +105,18 @@ def ended_well(reply: Mapping[str, Any], staging: Path, host: str) -> bool:
         return False
     end = reply.get("exit")
     if not isinstance(end, Mapping):
-        found = [*(staging / host).glob("*.d/exit.json"), *(staging / host).glob("exit.json")]
-        end = durable.read_json(found[0]) if found else None
+        end = durable.read_json(staging / host / "exit.json")
     return (isinstance(end, Mapping) and end.get("outcome") == "done") or end is None  # without either the pack must be complete
 
 
-def never_began(replies: Mapping[str, Mapping[str, Any]], staging: Path) -> dict[str, str] | None:
+def never_began(replies: Mapping[str, Mapping[str, Any]], packs: Path) -> dict[str, str] | None:
     """Return what each host's job said, {host: message}, when every one ended by itself because of its engine, before it stored, loaded or measured.
 
     None in any doubt: a file that is missing or does not parse, another end, a phase that could tell something of the product.
     """
     said: dict[str, str] = {}
     for host, reply in replies.items():
-        folder = next(iter(sorted((staging / host).glob("*.d"))), None)
+        folder = next(iter(sorted((packs / host).glob("*.d"))), None)
         end = durable.read_json(folder / "exit.json") if folder else None
         error = end.get("error") if isinstance(end, Mapping) and end.get("outcome") == "error" else None
         if reply.get("state") != "exited" or folder is None or not isinstance(error, Mapping) or error.get("kind") != "engine":
