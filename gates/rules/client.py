@@ -29,7 +29,15 @@ def calibration(data: Findings, arm: str) -> ClaimResult:
             reason = Text("the client is off by {v} on a known TTFT of {t} ms (at most {l}).", "在已知 TTFT {t} ms 上客户端偏差 {v}（上限 {l}）。")
             reason = reason.fill(v=percent(error, limit), t=ms(true), l=percent(limit))
             yield Finding(holds(error <= limit), reason, error, run.key, None, (run.pack.path("client.json"),))
-            if isinstance(found, dict) and found.get("told_apart", True) is not True:  # packs made before the driver proved it do not say
+            told = at(found, "told_apart")
+            if told is None:
+                yield unknown(
+                    run,
+                    "the client was not shown to tell the kinds of answers apart.",
+                    "未证明客户端能区分各类回答。",
+                    files=("client.json",),
+                )
+            elif told is not True:
                 reason = Text(
                     "the client takes one kind of answer for another on a server that gives each of them on purpose.",
                     "服务器有意给出各类回答时，客户端把其中一类误认为另一类。",
@@ -43,8 +51,9 @@ def client_healthy(data: Findings, arm: str) -> ClaimResult:
     """Return the client's share of the TTFT, and whether its event loop kept up.
 
     With an engine on the same host that stamps its first write: the median of (first text seen - first text sent) over the median TTFT.
-    An engine without stamps (a foreign one) leaves another named source: where the kernel stamped every receipt, how late such receipts were at
-    p99 on the server of known truth (a loop that lags reads them later, but does not move them); else the p99 lag of the event loop.
+    An engine without stamps (a foreign one: client.json tells how many answers bore one) leaves another named source: where the kernel stamped
+    every receipt, how late such receipts were at p99 on the server of known truth (a loop that lags reads them later, but does not move them);
+    else the p99 lag of the event loop.
     """
     limit, lag_limit = data.plan.validity.client_share_of_ttft_max, data.plan.validity.loop_lag_p99_max
 
@@ -71,20 +80,30 @@ def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
     files = (run.pack.path("records.jsonl"), run.pack.path("client.json"))
     if found.ttft is None:
         return unknown(run, "no request succeeded at this tier.", "该档位没有成功的请求。", tier=tier, files=("records.jsonl",))
-    late = _receipts_late(run)
-    if found.delay is None and late is not None:
+    stamped, (late, known) = count(at(run.pack.client, "server_stamps", "stamped")), _receipts_late(run)
+    if stamped is None:
+        why = "client.json does not tell how many answers bore the engine's stamp.", "client.json 未说明有多少回答带有引擎时间戳。"
+        return unknown(run, *why, tier=tier, files=("client.json",))
+    without = not stamped and found.delay is None
+    if without and not known:
+        why = (
+            "the engine gives no stamps, and who stamped the receipts, or how late those are, is not told.",
+            "引擎不提供时间戳，且未说明接收时间由谁打戳及其滞后。",
+        )
+        return unknown(run, *why, tier=tier, files=("client.json",))
+    if without and late is not None:
         share = to_decimal(Fraction(late) / found.ttft, 12)
         reason = Text(
             "the kernel stamped every receipt; on a server of known truth they are late by {v} of this TTFT at p99 (at most {l}).",
             "全部接收时间由内核打戳；在已知真值的服务器上，其 p99 滞后为此 TTFT 的 {v}（上限 {l}）。",
         )
-    elif found.delay is None:
+    elif without:
         share = to_decimal(Fraction(lag) / found.ttft, 12)
         reason = Text(
             "the engine gives no stamps; the event loop's p99 lag is {v} of the TTFT (at most {l}).",
             "引擎不提供时间戳；事件循环 p99 滞后为 TTFT 的 {v}（上限 {l}）。",
         )
-    elif found.stamped < found.good or found.least < 0:
+    elif found.delay is None or found.stamped < found.good or found.least < 0:
         return unknown(
             run, "the engine's stamps are missing or contradict the client's.", "引擎时间戳缺失或与客户端矛盾。", tier=tier, files=("records.jsonl",)
         )
@@ -94,13 +113,16 @@ def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
     return Finding(holds(share <= limit), reason.fill(v=percent(share, limit), l=percent(limit)), share, run.key, tier, files)
 
 
-def _receipts_late(run: Run) -> int | None:
-    """Return by how many nanoseconds receipts were late at p99 in the calibration; None unless the kernel stamped all receipts of the run."""
+def _receipts_late(run: Run) -> tuple[int | None, bool]:
+    """Return by how many nanoseconds receipts were late at p99 in the calibration, and whether all of it is told.
+
+    None for the lateness unless the kernel stamped all receipts of the run.
+    """
     client = run.pack.client
     by_kernel, by_loop, steps = (count(at(client, "receipts", key)) for key in ("kernel", "loop", "clock_steps"))
-    if not by_kernel or by_loop != 0 or steps != 0:
-        return None
-    return count(at(client, "calibration", "receipt", "late_p99_ns"))
+    late = count(at(client, "calibration", "receipt", "late_p99_ns"))
+    known = None not in (by_kernel, by_loop, steps, late)
+    return (late if by_kernel and by_loop == 0 and steps == 0 else None), known
 
 
 @dataclass(frozen=True)

@@ -193,8 +193,17 @@ class Job:
         arm = {"engine.prefix_caching": True, "engine.max_model_len": 65536}
         if medium:
             arm |= {"engine.tier.threads": 8, "engine.tier.mount_path": f"/mnt/{medium}", "engine.tier.device": medium}
+        measured = [r for r in self.records if r["phase"] in ("measure", "soak")]
         documents = {
-            "job.json": {"schema": 1, "job": f"{ATTEMPT}-{step}", "kind": self.spec.params["kind"], "fence": 1, "host": HOST},
+            "job.json": {
+                "schema": 1,
+                "job": f"{ATTEMPT}-{step}",
+                "kind": self.spec.params["kind"],
+                "fence": 1,
+                "host": HOST,
+                "engine": {"kv_dirs": ["/kv"] if self.recovers else []},
+                "arm": arm,
+            },
             "engine.json": {
                 "argv": ["lab-engine"],
                 "version": "1.0",
@@ -205,14 +214,23 @@ class Job:
                 "model": "lab",
                 "config_sha256": "0" * 64,
                 "started_wall_ns": 1,
-                "metrics_names": ["vllm:prompt_tokens_total", "vllm:kv_offload_load_failures_total"],
+                "metrics_names": sorted({series.partition("{")[0] for row in self.counters for series in row["metrics"]}),
             },
             "arm.json": arm,
             "client.json": {
                 "cpu_s": 1.5,
                 "wall_s": 30.0,
                 "loop_lag_p99_ns": 200_000,
-                "calibration": {"true_ttft_ns": 50_000_000, "measured_ttft_p50_ns": 50_100_000, "n": 16, "error": 0.002},
+                "calibration": {
+                    "true_ttft_ns": 50_000_000,
+                    "measured_ttft_p50_ns": 50_100_000,
+                    "n": 16,
+                    "error": 0.002,
+                    "receipt": {"concurrency": 8, "n": 32, "late_p99_ns": 40_000},
+                    "told_apart": True,
+                },
+                "receipts": {"kernel": 10 * len(measured), "loop": 0, "clock_steps": 0},
+                "server_stamps": {"answers": len(measured), "stamped": len(measured)},
                 "python": "3.11.7",
                 "driver_version": "1",
             },

@@ -25,6 +25,16 @@ def spoil(step, edit):
     return lambda e: e.lines(step, "records.jsonl", lambda rows: [edit(r) if r["phase"] == "measure" else r for r in rows])
 
 
+def unstamped(step):
+    """Let the engine of a run be one that stamps nothing, as client.json tells."""
+
+    def apply(e):
+        spoil(step, lambda row: {**row, "server": None})(e)
+        e.json(step, "client.json", lambda d: d["server_stamps"].update(stamped=0))
+
+    return apply
+
+
 CANDIDATES = ("run-2", "run-3")
 
 
@@ -134,7 +144,7 @@ def test_a_guard_is_advisory_unless_the_plan_says_blocking():
         for step in CANDIDATES:
             spoil(step, slow_tail)(e)
         for step in (*CANDIDATES, "run-1", "run-4", "recompute", "placebo"):
-            spoil(step, lambda row: {**row, "server": None})(e)
+            unstamped(step)(e)
 
     plan = {"validity": {"littles_law_max": "0.9", "gain_explained_max": "0.9"}}
     document = run(Truth(), small_plan(plan), edit)
@@ -381,6 +391,7 @@ def test_arms_may_differ_in_the_allow_list_only(edit, verdict):
     def on_candidate(e):
         for step in (*CANDIDATES, "placebo"):
             e.json(step, "arm.json", edit)
+            e.json(step, "job.json", lambda d: edit(d["arm"]))
 
     assert run(edit=on_candidate)["verdict"] == verdict
 
@@ -397,17 +408,11 @@ def test_a_client_off_the_known_truth_is_invalid_and_an_uncalibrated_one_inconcl
     assert (off["verdict"], none["verdict"]) == ("invalid", "inconclusive")
 
 
-@pytest.mark.parametrize("said", [False, None, "yes"])
+@pytest.mark.parametrize("said", [False, "yes"])
 def test_a_client_that_was_not_shown_to_tell_answers_apart_is_not_calibrated(said):
     found = run(edit=lambda e: e.json("run-2", "client.json", lambda d: d["calibration"].update(told_apart=said)))
     assert claims(found)["calibration", "candidate"]["status"] == "breached"
     assert found["verdict"] == "invalid"
-
-
-def test_a_client_that_tells_answers_apart_is_calibrated_as_before():
-    found = run(edit=lambda e: [e.json(f"run-{n}", "client.json", lambda d: d["calibration"].update(told_apart=True)) for n in (1, 2, 3, 4)])
-    assert claims(found)["calibration", "candidate"]["status"] == "holds"
-    assert found["verdict"] == "pass"
 
 
 def test_a_store_phase_with_a_failure_is_the_rigs():
@@ -451,14 +456,14 @@ def test_renaming_the_set_or_reseeding_changes_figures_but_not_the_verdict():
         ({"kernel": 900, "loop": 0, "clock_steps": 0}, 20_000_000, "breached"),
         ({"kernel": 899, "loop": 1, "clock_steps": 0}, 50_000, "breached"),
         ({"kernel": 900, "loop": 0, "clock_steps": 1}, 50_000, "breached"),
-        (None, 50_000, "breached"),
+        (None, 50_000, "unknown"),
     ],
 )
 def test_a_loop_that_lags_does_not_move_receipts_that_the_kernel_stamped(receipts, late, expected):
     """An engine that stamps nothing, and a loop lag of 9 ms at a TTFT of some 100 ms: more than the 2 % that the client may take."""
 
     def edit(e):
-        spoil("run-2", lambda row: {**row, "server": None})(e)
+        unstamped("run-2")(e)
         e.json("run-2", "client.json", lambda d: d.update(loop_lag_p99_ns=4_900_000, receipts=receipts))
         e.json("run-2", "client.json", lambda d: d["calibration"].update(receipt={"late_p99_ns": late}))
 

@@ -37,6 +37,7 @@ class Session:
         self.timeout_s = float(self.spec["limits"]["request_timeout_s"])
         self.calibration: Optional[Dict[str, Any]] = None
         self._lags, self._receipts = Histogram(), Receipts()
+        self._answers = self._stamped = 0
         self._cpu_s = self._wall_s = 0.0
 
     def begin(self) -> None:
@@ -61,6 +62,9 @@ class Session:
         def keep(record: Dict[str, Any]) -> None:
             journals.put("records.jsonl", record)
             progress["done"] += 1
+            if measured and record["error"] is None:
+                self._answers += 1
+                self._stamped += (record["server"] or {}).get("send_ns") is not None
             if options_keep:
                 brief.append({k: record[k] for k in ("error", "usage", "first_text_ns", "sent_ns")})
 
@@ -196,6 +200,7 @@ class Session:
         lag = self._lags.percentile(0.99) if self._lags.count else None
         row: Dict[str, Any] = {"cpu_s": round(self._cpu_s, 6), "wall_s": round(self._wall_s, 6), "loop_lag_p99_ns": lag}
         row.update(loop_ticks=self._lags.count, loop_lag_max_ns=self._lags.max if self._lags.count else None, receipts=self._receipts.facts())
+        row["server_stamps"] = {"answers": self._answers, "stamped": self._stamped}
         row.update(calibration=self.calibration, python=sys.version.split()[0], driver_version=VERSION)
         self.job.write("client.json", row)
 
