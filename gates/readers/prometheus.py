@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -72,16 +72,17 @@ class Sources:
     external: Decimal
 
 
-def sources(before: Any, after: Any) -> Sources | None:
+def sources(before: Any, after: Any, names: Collection[Any]) -> Sources | None:
     """Return the account of prompt tokens between two scrapes, or None when the engine's counters do not give a closed one.
 
-    The labelled counter is the account; a label that does not exist yet is zero only while the labels that do exist add up to all prompt
-    tokens. Without it, the older counters of local and external prefix hits give the same account.
+    `names`: the names that this engine exposes, by its own engine.json. The labelled counter is the account where the engine has it; a label
+    that does not exist yet is zero only while the labels that do exist add up to all prompt tokens. Only in an engine that does not have it
+    do the older counters of local and external prefix hits give the account: they count what was found, not what was loaded.
     """
     everything = growth(before, after, PROMPT_TOKENS)
     if everything is None:
         return None
-    if total(after, BY_SOURCE) is not None:
+    if BY_SOURCE in names or total(before, BY_SOURCE) is not None or total(after, BY_SOURCE) is not None:
         parts = [_labelled(before, after, source) for source in ("local_compute", "local_cache_hit", "external_kv_transfer")]
         if any(p is None for p in parts):
             return None

@@ -70,6 +70,12 @@ class Run:
         return "soak" if self.spec.params.get("kind") == "soak" else "measure"
 
     @property
+    def metrics_names(self) -> tuple[str, ...] | None:
+        """Return the names of the metrics that the engine exposes, by its own engine.json; None where that is not told."""
+        names = self.pack.engine.get("metrics_names")
+        return tuple(str(name) for name in names) if isinstance(names, list) and names else None
+
+    @property
     def wanted(self) -> dict[int, int]:
         """Return the requests that the step asks for, by tier."""
         return {int(t["tier"]): int(t["requests"]) for t in self.spec.params["tiers"]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +14,7 @@ from gates.rules.estimates import percent
 from gates.text import Text
 
 NEVER_COLD = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "overlay", "aufs")
+ON_A_DISK = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs")  # below these is a block device that counts what is read from it
 _SECTOR = 512
 _TICKS_PER_S = 100
 
@@ -24,10 +25,10 @@ def account(run: Run, tier: int) -> Sources | None:
     None unless the engine counted the tokens that the client sent: else the counters belong to other traffic. Failed requests may or may
     not be counted.
     """
-    pair = run.pack.counter_pair("measure", tier)
-    if pair is None:
+    pair, names = run.pack.counter_pair("measure", tier), run.metrics_names
+    if pair is None or names is None:
         return None
-    found = sources(pair[0].get("metrics"), pair[1].get("metrics"))
+    found = sources(pair[0].get("metrics"), pair[1].get("metrics"), names)
     requests = run.pack.of("measure", tier)
     least = sum(r.prompt_tokens or 0 for r in requests if r.failure is None)
     most = sum(max(r.prompt_tokens or 0, r.tokens_sent) for r in requests)
@@ -64,7 +65,10 @@ def hbm_cold(data: Findings, arm: str) -> ClaimResult:
 
 
 def page_cache_cold(data: Findings, arm: str) -> ClaimResult:
-    """Of the bytes of the KV directories, the share in the page cache: after cooling, and again before each tier."""
+    """Of the bytes of the KV directories, the share in the page cache: after cooling, and again before each tier.
+
+    Every directory that the job was given must be checked each time, by its name: a cold one says nothing about another.
+    """
     if not data.plan.arms.recovers(arm):
         return not_applicable("page_cache_cold", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
     limit = data.plan.validity.page_cache_resident_max
@@ -76,10 +80,23 @@ def page_cache_cold(data: Findings, arm: str) -> ClaimResult:
                 rows = [c for c in run.pack.coldness if c.get("when") == when and (when == "after_cool" or c.get("tier") == tier)]
                 if not rows:
                     yield unknown(run, f"there is no residency check {when}.", f"缺少 {when} 的驻留检查。", tier=tier, files=("coldness.jsonl",))
+                elif not _every_directory(run, rows):
+                    yield unknown(
+                        run,
+                        f"the residency check {when} is not of each KV directory of the job, once each.",
+                        f"{when} 的驻留检查未逐一覆盖作业的各 KV 目录。",
+                        tier=tier,
+                        files=("coldness.jsonl", "job.json"),
+                    )
                 for row in rows:
                     yield _resident(run, row, tier, limit)
 
     return fold("page_cache_cold", arm, findings(), limit=Limit("<=", high=limit))
+
+
+def _every_directory(run: Run, rows: Sequence[dict[str, Any]]) -> bool:
+    given, seen = at(run.pack.job, "engine", "kv_dirs"), [row.get("dir") for row in rows]
+    return isinstance(given, list) and bool(given) and sorted(map(str, given)) == sorted(map(str, seen))
 
 
 def _resident(run: Run, row: dict[str, Any], tier: int | None, limit: Decimal) -> Finding:
@@ -209,7 +226,7 @@ def external_hits(data: Findings, arm: str) -> ClaimResult:
 
 
 def device_bytes(data: Findings, arm: str) -> ClaimResult:
-    """Bytes that the engine process read from storage, over hit tokens x KV bytes per token; the block device must have read them too."""
+    """Bytes that the engine process read from storage, over hit tokens x KV bytes per token; block device or NFS mount must have read them too."""
     if not data.plan.arms.recovers(arm):
         return not_applicable("device_bytes", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
     low, high = data.plan.validity.device_bytes_ratio
@@ -239,23 +256,39 @@ def device_bytes(data: Findings, arm: str) -> ClaimResult:
 
 
 def _bytes_read(run: Run, tier: int, pair: tuple[dict[str, Any], dict[str, Any]] | None, expected: Decimal, band: tuple[Decimal, Decimal]) -> Finding:
-    """Judge by the process's own counter where there is one; the device, which others may use too, must then not have read less."""
+    """Judge by the process's own counter; what lies below it, which others may use too, must then not have read less."""
     files = (run.pack.path("counters.jsonl"),)
-    process, sectors = _grown(pair, "engine_io", "read_bytes"), _grown(pair, "diskstats", "read_sectors")
-    if process is None and sectors is None:
+    process = _grown(pair, "engine_io", "read_bytes")
+    if process is None:
         return unknown(
-            run, "neither the process nor the block device counted bytes.", "进程与块设备均无读取计数。", tier=tier, files=("counters.jsonl",)
+            run,
+            "the engine process's own reads were not counted (/proc/PID/io, which its user and root may read).",
+            "未记录引擎进程自身的读取量（/proc/PID/io，须以其用户或 root 读取）。",
+            tier=tier,
+            files=("counters.jsonl",),
         )
-    device = None if sectors is None else Decimal(sectors * _SECTOR) / expected
-    own = device if process is None else Decimal(process) / expected
-    own = Decimal(0) if own is None else own
+    name, below = _below(run, pair)
+    if below is None and name is not None:
+        return unknown(run, f"the reads of the {name.en} were not counted.", f"未记录{name.zh}的读取量。", tier=tier, files=("counters.jsonl",))
+    own, device = Decimal(process) / expected, None if below is None else Decimal(below) / expected
     reason = Text(
         "{p} of the bytes that the recovered KV takes were read{d} ({l} to {h} allowed).", "实际读取为恢复 KV 应有字节的 {p}{d}（允许 {l} 至 {h}）。"
     ).fill(
         p=percent(own, *band),
-        d=Text(f" (block device: {percent(device)})", f"（块设备：{percent(device)}）") if device is not None else Text("", ""),
+        d=Text(f" ({name.en}: {percent(device)})", f"（{name.zh}：{percent(device)}）") if device is not None and name is not None else Text("", ""),
         l=percent(band[0]),
         h=percent(band[1]),
     )
     ok = band[0] <= own <= band[1] and (device is None or device >= band[0])
     return Finding(holds(ok), reason, own, run.key, tier, files)
+
+
+def _below(run: Run, pair: tuple[dict[str, Any], dict[str, Any]] | None) -> tuple[Text | None, int | None]:
+    """Return what must have read the bytes below the process and how many it read, by the kind of file system; a foreign kind has neither."""
+    kinds = {str(row["fs_type"]) for row in run.pack.coldness if row.get("fs_type")}
+    if any(kind.startswith("nfs") for kind in kinds):
+        return Text("NFS mount", "NFS 挂载"), _grown(pair, "nfs", "server_read_bytes")
+    sectors = _grown(pair, "diskstats", "read_sectors")
+    if sectors is None and not kinds & set(ON_A_DISK) and kinds:
+        return None, None
+    return Text("block device", "块设备"), None if sectors is None else sectors * _SECTOR

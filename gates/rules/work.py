@@ -13,14 +13,13 @@ from gates.readers.prometheus import STORE_BYTES, growth
 from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
 from gates.rules.claim import Finding, Findings, Run, fold, holds, not_applicable, unknown
+from gates.rules.engine import IDENTITY, differs_from_plan, setting_differences, settings_of, silent
 from gates.rules.estimates import percent
 from gates.text import Text
 
-_SAME_ENGINE = ("model", "version", "num_gpu_blocks", "block_tokens", "kv_bytes_per_token")
-
 
 def equal_work(data: Findings, arm: str) -> ClaimResult:
-    """Return whether every run of an arm did exactly the work of the plan, on the same engine, and differs only where the plan allows."""
+    """Return whether every run of an arm did exactly the work of the plan, on one engine of the sealed platform, and differs only where allowed."""
     first = data.runs[0]
     others = data.of(arm)[0] if data.of(arm) else first
 
@@ -31,16 +30,31 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
                 wrong = _tier_differs(data, run, tier) or _prompts_differ(data, run, tier)
                 if wrong:
                     yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, tier, files)
-            silent = [k for k in _SAME_ENGINE if run.pack.engine.get(k) is None or first.pack.engine.get(k) is None]
-            if silent:
+            untold = [k for k in IDENTITY if run.pack.engine.get(k) is None or first.pack.engine.get(k) is None]
+            untold += silent(data.plan, run.pack.engine)
+            if not run.pack.engine.get("argv") and not run.pack.engine.get("config"):
+                untold.append("argv, config")
+            if untold:
                 yield unknown(
-                    run, f"engine.json does not tell {', '.join(silent)}.", f"engine.json 未给出 {', '.join(silent)}。", files=("engine.json",)
+                    run, f"engine.json does not tell {', '.join(untold)}.", f"engine.json 未给出 {', '.join(untold)}。", files=("engine.json",)
                 )
-            wrong = _engine_differs(first, run) or _arm_differs(data, others, run)
+            wrong = (
+                _engine_differs(first, run)
+                or differs_from_plan(data.plan, run.pack.engine)
+                or _arm_differs(data, others, run)
+                or _settings_differ(data, others, run)
+            )
             if wrong:
                 yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, None, files)
             if data.plan.arms.recovers(arm) and not run.pack.arm:
                 yield unknown(run, "arm.json holds no configuration to compare.", "arm.json 中没有可比较的配置。", files=("arm.json",))
+            if run.pack.arm != run.pack.job.get("arm"):
+                yield unknown(
+                    run,
+                    "arm.json is not the configuration that the job was given.",
+                    "arm.json 与作业所给配置不一致。",
+                    files=("arm.json", "job.json"),
+                )
             good = Text(
                 "Prompts, lengths, token totals, KV blocks and configuration are as the plan says.", "提示、长度、词元总数、KV 块和配置均与计划一致。"
             )
@@ -87,7 +101,7 @@ def _prompts_differ(data: Findings, run: Run, tier: int) -> Text | None:
 
 
 def _engine_differs(first: Run, run: Run) -> Text | None:
-    for key in _SAME_ENGINE:
+    for key in IDENTITY:
         mine, theirs = run.pack.engine.get(key), first.pack.engine.get(key)
         if mine is not None and theirs is not None and mine != theirs:
             return Text(f"the engine's {key} is {mine}; in {first.key} it is {theirs}.", f"引擎的 {key} 为 {mine}；{first.key} 中为 {theirs}。")
@@ -106,21 +120,56 @@ def _arm_differs(data: Findings, same_arm: Run, run: Run) -> Text | None:
         return Text(
             f"{', '.join(own[:3])} differs from {same_arm.key}, a run of the same arm.", f"{', '.join(own[:3])} 与同一对照组的 {same_arm.key} 不同。"
         )
-    reference = data.of("candidate" if run.arm == "placebo" else "baseline")
-    if not reference or reference[0].arm == run.arm:
+    base = _reference(data, run)
+    if base is None:
         return None
-    base = reference[0]
-    keys = _difference(base.pack.arm, run.pack.arm)
-    if not (data.plan.arms.recovers(run.arm) and data.plan.arms.recovers(base.arm)) and run.arm != "placebo":
-        keys = [k for k in keys if k in run.pack.arm and k in base.pack.arm]
-    if run.arm != "placebo":
-        keys = [k for k in keys if k not in allowed and k.rsplit(".", 1)[-1] not in allowed]
+    keys = _not_allowed(data, base, run, _difference(base.pack.arm, run.pack.arm), {*base.pack.arm} & {*run.pack.arm})
     if keys:
         return Text(
             f"{', '.join(keys[:3])} differs from {base.key}; the plan allows a difference in {', '.join(sorted(allowed)) or 'nothing'} only.",
             f"{', '.join(keys[:3])} 与 {base.key} 不同；计划只允许 {'、'.join(sorted(allowed)) or '无'} 不同。",
         )
     return None
+
+
+def _settings_differ(data: Findings, same_arm: Run, run: Run) -> Text | None:
+    """Return a difference between engines by their own words, where arm.json may keep quiet: command line and reported configuration.
+
+    The same rule as for arm.json, but the place where an engine runs, and between arms the external tier itself, are left to arm.json.
+    """
+    own = setting_differences(same_arm.pack.engine, run.pack.engine, tier=True)
+    if own:
+        return Text(
+            f"the engine's own {', '.join(own[:3])} differs from {same_arm.key}, a run of the same arm (engine.json).",
+            f"引擎自身的 {', '.join(own[:3])} 与同一对照组的 {same_arm.key} 不同（engine.json）。",
+        )
+    base = _reference(data, run)
+    if base is None:
+        return None
+    both = {*settings_of(base.pack.engine)} & {*settings_of(run.pack.engine)}
+    keys = _not_allowed(data, base, run, setting_differences(base.pack.engine, run.pack.engine, tier=False), both)
+    if keys:
+        return Text(
+            f"the engine's own {', '.join(keys[:3])} differs from {base.key}, and the plan does not allow that (engine.json).",
+            f"引擎自身的 {', '.join(keys[:3])} 与 {base.key} 不同，计划不允许（engine.json）。",
+        )
+    return None
+
+
+def _reference(data: Findings, run: Run) -> Run | None:
+    """Return the run that an arm's configuration is held against: the candidate's for the placebo, else the baseline's. None: its own arm's."""
+    found = data.of("candidate" if run.arm == "placebo" else "baseline")
+    return found[0] if found and found[0].arm != run.arm else None
+
+
+def _not_allowed(data: Findings, base: Run, run: Run, keys: list[str], both: set[str]) -> list[str]:
+    """Return the keys in which two arms may not differ. An arm without an external tier has no keys of one: then those that both have count."""
+    if run.arm == "placebo":
+        return keys
+    allowed = set(data.plan.arms.allowed_difference)
+    if not (data.plan.arms.recovers(run.arm) and data.plan.arms.recovers(base.arm)):
+        keys = [k for k in keys if k in both]
+    return [k for k in keys if k not in allowed and k.rsplit(".", 1)[-1] not in allowed]
 
 
 def _difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
@@ -192,10 +241,12 @@ def _bytes_stored(run: Run, *, alone: bool) -> Decimal | None:
     rows = [c for c in run.pack.counters if c.get("phase") == "store"]
     before, after = next((c for c in rows if c.get("when") == "before"), None), next((c for c in rows[::-1] if c.get("when") == "after"), None)
     counted = growth(at(before, "metrics"), at(after, "metrics"), STORE_BYTES)
-    if counted is not None:
+    if counted is not None or run.metrics_names is None or STORE_BYTES in run.metrics_names:  # an engine that has the counter is held to it
         return counted
     low, high = count(at(before, "engine_io", "write_bytes")), count(at(after, "engine_io", "write_bytes"))
-    if low is not None and high is not None and high > low:
+    if low is None or high is None:
+        return None
+    if high > low:
         return Decimal(high - low)
     sizes = [count(c.get("bytes")) for c in run.pack.coldness if c.get("when") == "after_cool"]
     return Decimal(sum(s or 0 for s in sizes)) if alone and sizes and None not in sizes else None
