@@ -17,6 +17,7 @@ from gates.plan import Plan
 from gates.rules.claim import Findings
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.decision import Effect
+from gates.rules.engine import IDENTITY
 from gates.rules.estimates import ms, percent, to_decimal
 from gates.rules.run_claims import run_claims
 from gates.rules.standing import Standing, leave_out, not_tested, refused, validity_check
@@ -71,14 +72,15 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
 
 
 def frozen(data: Findings) -> dict[str, Any]:
-    """Return the baseline that G3 is held against: geometric means over the runs, with the hash of its tiers."""
+    """Return the baseline that G3 is held against: geometric means over the runs and the engine they ran on, with the hash of both."""
     tiers = {}
     for tier in data.plan.workload.tiers:
         stats = [run.stats[tier] for run in data.runs]
         ttft = Effect(tuple((Fraction(1), s.ttft_p50) for s in stats), drop=False).value() + 1
         rate = Effect(tuple((Fraction(1), s.output_per_s) for s in stats), drop=False).value() + 1
         tiers[str(tier)] = {"ttft_p50_ns": int(ttft), "output_tokens_per_s": format(to_decimal(Fraction(rate), 6), "f")}
-    return {"hash": sha256_of(tiers), "tiers": tiers}
+    engine = {key: data.runs[0].pack.engine.get(key) for key in IDENTITY}
+    return {"hash": sha256_of({"tiers": tiers, "engine": engine}), "tiers": tiers, "engine": engine}
 
 
 def _repeatable(plan: Plan, data: Findings, standing: Standing, tier: int, what: str) -> CheckResult:

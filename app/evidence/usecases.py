@@ -43,6 +43,7 @@ from gates.text import Text
 from gates.transitions import RunStatus
 
 EXTENSION = ("pairs", "from_verdict", "from_manifest", "at", "by", "said")  # what a bundle is told of an extension
+FROZEN = ("hash", "tiers", "engine")  # what a bundle of G3 is told of the baseline that G2 froze
 INTERRUPTIONS = (RunStatus.CANCELED, RunStatus.ERROR, RunStatus.LOST_CONTACT)
 
 
@@ -90,7 +91,7 @@ def inputs(s: Session, attempt_id: str) -> dict[str, Any]:
         "packing_list": engagement.packing_list,
         "hosts": {group: sorted(names) for group, names in hosts.items()},
         "simulated": bool(engagement.targets["simulated"]),
-        "g2_baseline": {"hash": baseline["hash"], "tiers": baseline["tiers"]} if baseline and attempt.gate == "G3" else None,
+        "g2_baseline": {key: baseline.get(key) for key in FROZEN} if baseline and attempt.gate == "G3" else None,
         "injections": [i for step in attempts.steps_of(s, attempt_id) for i in (step.result or {}).get("injections") or []],
         "rig_causes": _causes(s, attempt, engagement),
         "interruption": str(status) if status in INTERRUPTIONS else None,

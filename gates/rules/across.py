@@ -13,6 +13,7 @@ from gates.readers.strict import exact
 from gates.rules.agreement import agree, difference, from_frozen, is_bounded, least_difference, near, replayed
 from gates.rules.claim import Finding, Findings, Run, fold, holds
 from gates.rules.decision import Effect
+from gates.rules.engine import IDENTITY
 from gates.rules.estimates import TierStats, percent, to_decimal
 from gates.text import Text
 
@@ -72,6 +73,8 @@ def g2_agreement(data: Findings, frozen: Any) -> ClaimResult:
 
     def findings() -> Iterator[Finding]:
         tiers = frozen.get("tiers") if isinstance(frozen, Mapping) else None
+        if isinstance(frozen, Mapping) and tiers:
+            yield from (_engine_of_g2(run, frozen.get("engine")) for run in data.of("baseline"))
         for tier in data.plan.workload.tiers:
             old = tiers.get(str(tier)) if isinstance(tiers, Mapping) else None
             stats = [run.stats.get(tier) for run in data.of("baseline")]
@@ -97,6 +100,26 @@ def g2_agreement(data: Findings, frozen: Any) -> ClaimResult:
                 yield Finding(holds(near(effect, limit)), reason, off, None, tier, ("evidence/inputs.json",))
 
     return fold("g2_agreement", "baseline", findings(), limit=Limit("<=", high=limit))
+
+
+def _engine_of_g2(run: Run, frozen: Any) -> Finding:
+    """Hold the engine of a baseline run against the one that G2's frozen baseline was measured on."""
+    files = (run.pack.path("engine.json"), "evidence/inputs.json")
+    silent = [k for k in IDENTITY if run.pack.engine.get(k) is None or not isinstance(frozen, Mapping) or frozen.get(k) is None]
+    if silent:
+        reason = Text(
+            "whether the engine is the one of G2 is not told ({k}); judge G2 again if an earlier judge froze its baseline.",
+            "未能确认引擎是否与 G2 相同（{k}）；如其基线由较早的判定程序冻结，请重新判定 G2。",
+        )
+        return Finding(ClaimStatus.UNKNOWN, reason.fill(k=", ".join(silent)), None, run.key, None, files)
+    differs = next((k for k in IDENTITY if run.pack.engine.get(k) != frozen.get(k)), None)
+    if differs:
+        reason = Text(
+            "the engine's {k} is {v}; the frozen G2 baseline was measured with {w}.", "引擎的 {k} 为 {v}；已冻结的 G2 基线测量时为 {w}。"
+        )
+        reason = reason.fill(k=differs, v=run.pack.engine.get(differs), w=frozen.get(differs))
+        return Finding(ClaimStatus.BREACHED, reason, None, run.key, None, files)
+    return Finding(ClaimStatus.HOLDS, Text("the engine is the one of G2.", "引擎与 G2 相同。"), None, run.key, None, files)
 
 
 def placebo(data: Findings) -> ClaimResult:

@@ -11,6 +11,7 @@ from gates.canonical import canonical_bytes, sha256_of
 from gates.g3.extension import FIRST_VERDICT, extension
 from gates.model import StepKind, StepSpec
 from gates.plan import Plan
+from gates.rules.engine import IDENTITY
 from tests.bundles.evidence import BOOT, HOST, Evidence, dumped
 from tests.bundles.jobs import Run, Soak
 from tests.bundles.truth import Truth, small_plan, soak_plan
@@ -35,7 +36,8 @@ def g3_evidence(truth: Truth | None = None, plan: Plan | None = None) -> Evidenc
             "ttft_p50_ns": int(truth.baseline_ms * tier * 10**6),
             "output_tokens_per_s": f"{tier * plan.workload.output_tokens / e2e:.6f}",
         }
-    return evidence.inputs(lambda d: d.update(g2_baseline={"hash": "sha256:" + "0" * 64, "tiers": tiers}))
+    engine = {key: evidence.read("run-1", "engine.json")[key] for key in IDENTITY}
+    return evidence.inputs(lambda d: d.update(g2_baseline={"hash": "sha256:" + "0" * 64, "tiers": tiers, "engine": engine}))
 
 
 def extended_evidence(truth: Truth, plan: Plan, first: Mapping[str, Any]) -> Evidence:

@@ -27,7 +27,8 @@ def telemetry(edit):
 def test_g2_freezes_the_measured_baseline_with_its_hash():
     document = judge(g2_evidence().bundle())
     baseline = document["facts"]["baseline"]
-    assert baseline["hash"] == sha256_of(baseline["tiers"])
+    assert baseline["hash"] == sha256_of({key: baseline[key] for key in ("tiers", "engine")})
+    assert baseline["engine"]["model"] == "lab"
     assert baseline["tiers"]["8"]["ttft_p50_ns"] == pytest.approx(17 * 8 * 10**6, rel=0.01)
     assert float(baseline["tiers"]["8"]["output_tokens_per_s"]) == pytest.approx(64 * 1000 / (17 * 1.1696), rel=0.01)
     assert len(document["figures"]["tiers"]["8"]["runs"]) == 3

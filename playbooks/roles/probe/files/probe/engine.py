@@ -9,7 +9,7 @@ import time
 from decimal import Decimal
 from typing import Any, Callable, Dict, List, Optional
 
-from probe import clock, metrics, proc, vitals
+from probe import clock, engine_words, metrics, proc, vitals
 from probe.coldness import diskstats, mountstats
 from probe.engine_control import is_healthy, process, tail
 from probe.engine_family import Family
@@ -17,7 +17,6 @@ from probe.errors import ProbeError
 from probe.files import canonical, read_json
 from probe.selfexec import clean_environment
 
-SECRETS = ("--api-key", "--token", "--hf-token")
 START_S, STOP_S = 600.0, 60.0  # where the job file says nothing
 GRACE_S = 60.0  # a command that starts or stops the engine has that time of its own, and knows better why it did not come about
 
@@ -134,11 +133,10 @@ class Engine:
         version = metrics.get_json(self.base + "/version") or {}
         cache = metrics.labels_of(now, "vllm:cache_config_info")
         config = info.get("config") or info.get("vllm_config") or info or dict(cache)
-        row: Dict[str, Any] = {
-            "argv": _without_secrets(proc.command_line(found["pid"])) if found else [],
-            "version": version.get("version"),
-            "config": config,
-        }
+        pid = engine_words.own(found["pid"], self.family.pids(found) or []) if found else 0
+        argv = proc.command_line(pid) if pid else []
+        row: Dict[str, Any] = {"argv": engine_words.without_secrets(argv), "version": version.get("version"), "config": config}
+        row["model_config_sha256"] = engine_words.model_config(pid, argv)
         row["model"] = info.get("model") or self._served_model()
         row["kv_bytes_per_token"] = info.get("kv_bytes_per_token")
         row["num_gpu_blocks"] = _whole(info.get("num_gpu_blocks"), cache.get("num_gpu_blocks"))
@@ -170,14 +168,3 @@ def _whole(*values: Any) -> Optional[int]:
         except (TypeError, ValueError):
             continue
     return None
-
-
-def _without_secrets(argv: List[str]) -> List[str]:
-    out: List[str] = []
-    for n, word in enumerate(argv):
-        name = word.split("=", 1)[0]
-        if n and argv[n - 1] in SECRETS:
-            out.append("***")
-        else:
-            out.append(name + "=***" if name in SECRETS and "=" in word else word)
-    return out
