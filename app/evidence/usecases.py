@@ -148,9 +148,7 @@ def opened(listed: Mapping[str, Any], verdict: Mapping[str, Any] | None = None) 
     """Return a manifest's bundle over the store. All of it is checked first, as whoever judges the exported bundle does. Raises QuadgateError."""
     digests = {entry["path"]: entry["sha256"] for entry in listed["files"]}
     bundles.check(digests)
-    return Bundle(
-        listed, lambda path: bundles.stored(path, digests[path]), stream=lambda path: bundles.blocks(path, digests[path]), verdict=verdict
-    )
+    return Bundle(listed, lambda path: bundles.stored(path, digests[path]), stream=lambda path: bundles.blocks(path, digests[path]), verdict=verdict)
 
 
 def judged_bundle(s: Session, *, attempt_id: str, actor: Actor) -> Bundle:

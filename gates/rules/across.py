@@ -114,9 +114,7 @@ def _engine_of_g2(run: Run, frozen: Any) -> Finding:
         return Finding(ClaimStatus.UNKNOWN, reason.fill(k=", ".join(silent)), None, run.key, None, files)
     differs = next((k for k in IDENTITY if run.pack.engine.get(k) != frozen.get(k)), None)
     if differs:
-        reason = Text(
-            "the engine's {k} is {v}; the frozen G2 baseline was measured with {w}.", "引擎的 {k} 为 {v}；已冻结的 G2 基线测量时为 {w}。"
-        )
+        reason = Text("the engine's {k} is {v}; the frozen G2 baseline was measured with {w}.", "引擎的 {k} 为 {v}；已冻结的 G2 基线测量时为 {w}。")
         reason = reason.fill(k=differs, v=run.pack.engine.get(differs), w=frozen.get(differs))
         return Finding(ClaimStatus.BREACHED, reason, None, run.key, None, files)
     return Finding(ClaimStatus.HOLDS, Text("the engine is the one of G2.", "引擎与 G2 相同。"), None, run.key, None, files)

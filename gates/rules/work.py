@@ -14,7 +14,6 @@ from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
 from gates.rules.claim import Finding, Findings, Run, fold, holds, not_applicable, unknown
 from gates.rules.engine import IDENTITY, differs_from_plan, setting_differences, settings_of, silent
-from gates.rules.engine import IDENTITY, differs_from_plan, setting_differences, settings_of, silent
 from gates.rules.estimates import percent
 from gates.text import Text
 
@@ -131,46 +130,6 @@ def _arm_differs(data: Findings, same_arm: Run, run: Run) -> Text | None:
             f"{', '.join(keys[:3])} 与 {base.key} 不同；计划只允许 {'、'.join(sorted(allowed)) or '无'} 不同。",
         )
     return None
-
-
-def _settings_differ(data: Findings, same_arm: Run, run: Run) -> Text | None:
-    """Return a difference between engines by their own words, where arm.json may keep quiet: command line and reported configuration.
-
-    The same rule as for arm.json, but the place where an engine runs, and between arms the external tier itself, are left to arm.json.
-    """
-    own = setting_differences(same_arm.pack.engine, run.pack.engine, tier=True)
-    if own:
-        return Text(
-            f"the engine's own {', '.join(own[:3])} differs from {same_arm.key}, a run of the same arm (engine.json).",
-            f"引擎自身的 {', '.join(own[:3])} 与同一对照组的 {same_arm.key} 不同（engine.json）。",
-        )
-    base = _reference(data, run)
-    if base is None:
-        return None
-    both = {*settings_of(base.pack.engine)} & {*settings_of(run.pack.engine)}
-    keys = _not_allowed(data, base, run, setting_differences(base.pack.engine, run.pack.engine, tier=False), both)
-    if keys:
-        return Text(
-            f"the engine's own {', '.join(keys[:3])} differs from {base.key}, and the plan does not allow that (engine.json).",
-            f"引擎自身的 {', '.join(keys[:3])} 与 {base.key} 不同，计划不允许（engine.json）。",
-        )
-    return None
-
-
-def _reference(data: Findings, run: Run) -> Run | None:
-    """Return the run that an arm's configuration is held against: the candidate's for the placebo, else the baseline's. None: its own arm's."""
-    found = data.of("candidate" if run.arm == "placebo" else "baseline")
-    return found[0] if found and found[0].arm != run.arm else None
-
-
-def _not_allowed(data: Findings, base: Run, run: Run, keys: list[str], both: set[str]) -> list[str]:
-    """Return the keys in which two arms may not differ. An arm without an external tier has no keys of one: then those that both have count."""
-    if run.arm == "placebo":
-        return keys
-    allowed = set(data.plan.arms.allowed_difference)
-    if not (data.plan.arms.recovers(run.arm) and data.plan.arms.recovers(base.arm)):
-        keys = [k for k in keys if k in both]
-    return [k for k in keys if k not in allowed and k.rsplit(".", 1)[-1] not in allowed]
 
 
 def _settings_differ(data: Findings, same_arm: Run, run: Run) -> Text | None:
