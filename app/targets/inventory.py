@@ -119,6 +119,15 @@ def _become(host: dict[str, Any]) -> dict[str, Any]:
     return {"ansible_become": True, "ansible_become_method": "sudo", "ansible_become_user": host.get("become_user") or "root"}
 
 
+def root_of(user: str) -> str:
+    """Return where everything of ours lies on a host that names no `root`: below /var/lib, which nobody clears, if we may write there.
+
+    systemd-tmpfiles clears /var/tmp of what nobody touched for 30 days. Without root there is no better folder that is everywhere; the records
+    of what was changed carry the sticky bit there, which keeps them.
+    """
+    return "/var/lib/quadgate" if user == "root" else "/var/tmp/quadgate"  # noqa: S108 - on the target, 0700 by the probe role
+
+
 def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the variables of a remote host and its pinned keys as known_hosts lines."""
     address, port = str(host.get("address") or name), int(host.get("port") or 22)
@@ -144,7 +153,7 @@ def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         "ansible_port": port,
         "ansible_python_interpreter": host.get("python") or "/usr/bin/python3",
         "ansible_remote_tmp": "~/.ansible/tmp",
-        "qg_root": host.get("root") or "/var/tmp/quadgate",  # noqa: S108 - on the target, 0700 by the probe role
+        "qg_root": host.get("root") or root_of(str(host.get("user") or "")),
     }
     if host.get("user"):
         variables["ansible_user"] = host["user"]

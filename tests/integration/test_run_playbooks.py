@@ -142,6 +142,14 @@ def test_a_dry_run_changes_nothing_and_finds_a_deployed_host_as_it_should_be(lab
 
 def test_removal_leaves_no_file_can_be_repeated_and_refuses_a_root_that_is_not_ours(lab: PlaybookLab) -> None:
     root = Path(lab.hosts["gpu01"]["qg_root"])
+    etc = lab.folder / "etc"
+    etc.mkdir()
+    (etc / "fstab").write_text("# BEGIN Quadgate volume array\nLABEL=qg-array /mnt/quadgate/array xfs nofail 0 0\n# END Quadgate volume array\n")
+    lab.hosts["gpu01"]["qg_etc"] = str(etc)
+    without_record = lab.play("remove.yml", lab.variables())
+    assert (without_record.rc != 0, root.exists()) == (True, True), without_record.output
+    assert f"{etc}/fstab has the lines" in without_record.output
+    del lab.hosts["gpu01"]["qg_etc"]
     for changed in (1, 0):
         done = lab.play("remove.yml", lab.variables())
         assert done.rc == 0, done.output

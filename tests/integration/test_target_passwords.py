@@ -65,6 +65,12 @@ def test_a_local_host_takes_no_key_that_only_ssh_would_read() -> None:
     assert {e.pointer for e in caught.value.errors} == {"/targets/hosts/far01/address", "/targets/hosts/far01/host_key"}
 
 
+@pytest.mark.parametrize(("user", "root"), [("root", "/var/lib/quadgate"), ("quadgate", "/var/tmp/quadgate"), ("", "/var/tmp/quadgate")])
+def test_what_root_puts_on_a_host_lies_where_systemd_ages_nothing_away(user: str, root: str, state: Path) -> None:
+    host = {"groups": ["storage"], "connection": "ssh", "address": "192.0.2.1", "host_key": "ssh-ed25519 AAAA", **({"user": user} if user else {})}
+    assert build(code="A", targets={"hosts": {"array01": host}}, state_dir=state).hostvars["array01"]["qg_root"] == root
+
+
 def test_a_password_that_is_not_there_is_said_with_its_place(state: Path) -> None:
     folder = state / "credentials"
     folder.mkdir()

@@ -75,6 +75,13 @@ class Kit:
         answer: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {"refused": done.stderr.strip()}
         return answer
 
+    def traces(self) -> list[str]:
+        """Return what a removal finds of ours without a record."""
+        told = json.dumps(filters.hardware_order({}, str(self.root), {"rack": "roce"}))
+        done = subprocess.run([sys.executable, "-I", str(ROLES / "hardware/files/traces.py"), told], capture_output=True, text=True, check=True)
+        found: list[str] = json.loads(done.stdout)["found"]
+        return found
+
     def tool(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Run one of the rack's tools by hand, as somebody at the site would."""
         return subprocess.run([str(self.rack / "bin" / argv[0]), *argv[1:]], capture_output=True, text=True, check=False)

@@ -237,6 +237,31 @@ def test_a_line_of_somebody_else_in_a_file_of_the_host_survives_the_removal(kit:
     assert fstab.read_text() == "LABEL=home /home xfs defaults 0 0\n"
 
 
+def test_what_is_ours_is_found_on_the_host_when_the_record_of_it_was_lost(kit: Kit) -> None:
+    assert kit.traces() == []
+    kit.run("array", "apply", {**ARRAY, "persistent": "service"})
+    kit.run("volume", "apply", kit.media())
+    (kit.root / "state" / "hardware.json").unlink()
+    found = "; ".join(kit.traces())
+    for part in ("fstab has the lines `# BEGIN Quadgate volume array`", "mdadm.conf has the lines", "quadgate-array.service is a unit of ours"):
+        assert part in found
+    for part in ("/dev/md/qg-array is a RAID of ours", "our label qg-array", f"/dev/md/qg-array is mounted at {kit.root}/mnt/array"):
+        assert part in found
+
+
+def test_nothing_of_ours_is_found_after_a_removal_by_the_record(kit: Kit) -> None:
+    kit.run("array", "apply", ARRAY)
+    kit.run("volume", "apply", kit.media())
+    kit.run("volume", "remove", {})
+    kit.run("array", "remove", {})
+    assert kit.traces() == []
+
+
+def test_the_record_carries_the_bit_that_keeps_it_from_ageing(kit: Kit) -> None:
+    kit.run("fabric", "apply", FABRIC)
+    assert (kit.root / "state" / "hardware.json").stat().st_mode & 0o7777 == 0o1600
+
+
 def test_a_damaged_record_stops_everything(kit: Kit) -> None:
     kit.run("fabric", "apply", FABRIC)
     (kit.root / "state" / "hardware.json").write_text("{")

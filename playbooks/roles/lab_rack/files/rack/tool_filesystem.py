@@ -30,11 +30,23 @@ def _mkfs(argv: List[str]) -> int:
 
 
 def _blkid(argv: List[str]) -> int:
-    found = state.changes().get("signatures", {}).get(argv[-1])
+    if argv[-1] == "export":  # no device: all of them
+        rows = [
+            ["DEVNAME=%s" % name, *("%s=%s" % (k, row[k]) for k in ("LABEL", "UUID", "TYPE") if k in row)]
+            for name, row in sorted(_signatures().items())
+        ]
+        print("\n\n".join("\n".join(row) for row in rows))
+        return 0
+    found = _signatures().get(argv[-1])
     if found is None:
         return 2
     print("\n".join(["DEVNAME=%s" % argv[-1]] + ["%s=%s" % (key, found[key]) for key in ("LABEL", "UUID", "TYPE") if key in found]))
     return 0
+
+
+def _signatures() -> Dict[str, Any]:
+    found: Dict[str, Any] = state.changes().get("signatures", {})
+    return found
 
 
 def _wipefs(argv: List[str]) -> int:

@@ -19,6 +19,10 @@ def main(argv: List[str], rack: Dict[str, Any]) -> int:
         return 0
     words = [word for word in argv[1:] if not word.startswith("-")]
     verb = next((word for word in argv[1:] if word in _VERBS), "")
+    if "--scan" in argv:
+        for device, array in sorted(state.changes().get("md", {}).items()):
+            print("ARRAY %s metadata=1.2 name=any:%s UUID=%s" % (device, array["name"], array["uuid"]))
+        return 0
     if not verb or not words:
         sys.stderr.write("mdadm: not simulated: %s\n" % " ".join(argv[1:]))
         return 2

@@ -58,6 +58,9 @@ def _move(here: str, there: str) -> None:
 
 
 def _findmnt(argv: List[str]) -> int:
+    if "-M" not in argv and "-S" not in argv:
+        print(json.dumps({"filesystems": state.changes().get("mounts", [])}, indent=3))
+        return 0
     key, value = ("target", argv[argv.index("-M") + 1]) if "-M" in argv else ("source", argv[argv.index("-S") + 1])
     rows = [mount for mount in state.changes().get("mounts", []) if mount[key] == value]
     if not rows:

@@ -126,4 +126,5 @@ class Record:
             json.dump(data, stream, indent=1, sort_keys=True)
             stream.flush()
             os.fsync(stream.fileno())
+        os.chmod(self.path + ".tmp", 0o1600)  # sticky: systemd-tmpfiles never ages such a file, wherever our root lies
         os.replace(self.path + ".tmp", self.path)
