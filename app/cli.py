@@ -92,7 +92,7 @@ def _run() -> int:
     try:
         command = typer.main.get_command(build())
         translate_tree(command)
-        code = command(standalone_mode=False)  # the code of a typer.Exit, or None
+        code = command(prog_name="quadgate", standalone_mode=False)  # its name, however Python was told to run it; the code of a typer.Exit, or None
     except (Abort, KeyboardInterrupt):
         return INTERRUPTED
     except (SystemExit, BrokenPipeError):  # how Typer and rich end when nobody reads on: with 1, which would read as a verdict

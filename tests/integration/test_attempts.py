@@ -309,7 +309,8 @@ def test_an_attempt_that_is_not_there_and_one_that_is_not_for_these_eyes_are_the
 
 
 def test_a_passed_g2_freezes_the_baseline_that_g3_is_told(cast: Cast) -> None:
-    baseline = {"hash": "sha256:" + "b" * 64, "tiers": {"8": {"ttft_p50_ns": 1, "output_tokens_per_s": "2"}}}
+    tiers = {"8": {"ttft_p50_ns": 1, "output_tokens_per_s": "2"}}
+    baseline = {"hash": "sha256:" + "b" * 64, "tiers": tiers, "engine": {"model": "lab-480b"}}
     with write_session() as s:
         engagement = engage(s, cast)
         run(s, cast, engagement, "G1")
