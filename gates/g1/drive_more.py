@@ -120,6 +120,8 @@ def _path(item: Packed, inventory: Inventory, survey: Packs) -> Finding:
         return unknown("{s} was not seen", "未见到 {s}", s=item.serial)
     answer = survey[seen.host].answer("nvme-list-subsys")
     states = answer.all("drive.path_state", controller=seen.name)
+    if len(states) == 1 and "subsystem" in states[0].labels:  # every path to the drive, not only by the controller that it is named after
+        states = answer.all("drive.path_state", subsystem=states[0].labels["subsystem"])
     if answer.problems or not states:
         return doubtful(item.serial, answer.problems, answer.path)
     down = [str(o.value) for o in states if o.value != "live"]

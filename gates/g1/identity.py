@@ -87,6 +87,7 @@ def _serial_findings(kind: str, packed: tuple[Packed, ...], order: Order, invent
     files = tuple(sorted({path for item in seen for path in item.evidence}))
     for item in packed:
         at = [i.host for i in seen if i.serial == item.serial]
+        hosts = [host for i in seen if i.serial == item.serial for host in (i.host, *i.also_at)]
         where = item.host or ""
         if not at and where and any(i.host == where for i in seen) and not KINDS[kind].only_delivered:
             yield bad("{where} reports another serial number than {s}", "{where} 报告的序列号不是 {s}", *files, INPUTS, s=item.serial, where=where)
@@ -99,8 +100,10 @@ def _serial_findings(kind: str, packed: tuple[Packed, ...], order: Order, invent
             yield bad("{s} ({model}) is missing", "缺少 {s}（{model}）", *files, INPUTS, s=item.serial, model=item.model)
         elif len(at) > 1:
             yield bad("{s} is reported {n} times ({at})", "{s} 被报告 {n} 次（{at}）", *files, s=item.serial, n=len(at), at=", ".join(at))
-        elif where and at[0] != where:
-            yield bad("{s} is in {at}, not in {where}", "{s} 位于 {at}，而不是 {where}", *files, INPUTS, s=item.serial, at=at[0], where=where)
+        elif where and where not in hosts:
+            yield bad(
+                "{s} is in {at}, not in {where}", "{s} 位于 {at}，而不是 {where}", *files, INPUTS, s=item.serial, at=", ".join(hosts), where=where
+            )
         else:
             yield good("{s} is there", "{s} 在位", *files, s=item.serial)
     known = {item.serial for item in order.packed}

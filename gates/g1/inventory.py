@@ -26,6 +26,9 @@ class Item:
     name: str = ""  # nvme0, ens8f0np0
     address: str = ""  # PCI
     evidence: tuple[str, ...] = ()
+    also_at: tuple[str, ...] = ()  # further hosts that reach the same part by ports of their own
+    nqn: str = ""  # of a drive's NVMe subsystem
+    ports: frozenset[str] = frozenset()  # controller ids within it
 
 
 @dataclass
@@ -43,6 +46,22 @@ class Inventory:
         """Return the item with a serial number, when exactly one is seen."""
         found = [item for item in self.of(kind) if item.serial == serial]
         return found[0] if len(found) == 1 else None
+
+    def join_ports(self) -> None:
+        """Make one item of a drive that several hosts reach by ports of their own: one subsystem, different controller ids, told by the drive.
+
+        A name that was made from the serial number proves nothing, so two drives that share a serial number stay two.
+        """
+        joined: list[Item] = []
+        for item in self.items:
+            n = next((n for n, first in enumerate(joined) if _port_of_one(first, item)), None)
+            if n is None:
+                joined.append(item)
+            else:
+                first = joined[n]
+                evidence, hosts = (*first.evidence, *item.evidence), (*first.also_at, item.host)
+                joined[n] = replace(first, also_at=hosts, ports=first.ports | item.ports, evidence=evidence)
+        self.items = joined
 
     def gap(self, kind: str, finding: Finding) -> None:
         """Note that the list of a kind is not complete."""
@@ -62,7 +81,18 @@ def take_inventory(packs: Mapping[str, HostPack], groups: Mapping[str, Sequence[
                 inventory.gap(kind, unknown("{why}", "{why}", why=pack.trouble))
             else:
                 take(pack, inventory)
+    inventory.join_ports()
     return inventory
+
+
+# Made by the system from vendor and serial number for a drive that names no subsystem.
+_MADE_UP = "nqn.2014.08.org.nvmexpress:"
+
+
+def _port_of_one(a: Item, b: Item) -> bool:
+    same = (a.kind, a.serial, a.model, a.capacity, a.nqn) == (b.kind, b.serial, b.model, b.capacity, b.nqn)
+    told = bool(a.nqn and a.ports and b.ports) and not a.nqn.startswith(_MADE_UP)
+    return same and told and b.host not in (a.host, *a.also_at) and not a.ports & b.ports
 
 
 def take_drives(pack: HostPack, inventory: Inventory) -> None:
@@ -75,6 +105,7 @@ def take_drives(pack: HostPack, inventory: Inventory) -> None:
         controller, serial = seen.labels["controller"], str(seen.value)
         capacities = [o.value for o in listing.all("drive.capacity", controller=controller) if isinstance(o.value, Decimal)]
         address = listing.one("drive.address", controller=controller) or paths.one("drive.address", controller=controller)
+        nqn, ports = _subsystem(pack, listing, paths, controller, serial)
         inventory.items.append(
             Item(
                 kind="drive",
@@ -86,8 +117,21 @@ def take_drives(pack: HostPack, inventory: Inventory) -> None:
                 name=controller,
                 address=str(address.value).lower() if address else "",
                 evidence=(listing.path,),
+                nqn=nqn,
+                ports=ports,
             )
         )
+
+
+def _subsystem(pack: HostPack, listing: Answer, paths: Answer, controller: str, serial: str) -> tuple[str, frozenset[str]]:
+    """Return the name of a drive's subsystem and its controller ids at this host, from the list where it tells them, else from the drive."""
+    nqns = {str(o.value) for o in listing.all("drive.nqn", serial=serial)}
+    ports = frozenset(str(o.value) for o in listing.all("drive.cntlid", serial=serial))
+    if not nqns or not ports:
+        identity = pack.answer(f"nvme-id-ctrl.{controller}")
+        told = nqns or {str(o.value) for o in (*identity.all("drive.nqn"), *paths.all("drive.nqn", controller=controller))}
+        nqns, ports = told, ports or frozenset(str(o.value) for o in identity.all("drive.cntlid"))
+    return (nqns.pop() if len(nqns) == 1 else ""), ports
 
 
 def _take_adapters(pack: HostPack, inventory: Inventory) -> None:

@@ -30,6 +30,7 @@ def raw_checks(plan: Plan, packed: tuple[Packed, ...], storage: dict[str, HostPa
     for pack in storage.values():
         if not pack.trouble:
             take_drives(pack, inventory)
+    inventory.join_ports()
     findings = {item.serial: _read_finding(item, inventory, storage) for item in packed}
     yield conclude(
         RAW_IO.blank(plan),
@@ -63,6 +64,7 @@ def read_rates(packed: tuple[Packed, ...], storage: dict[str, HostPack]) -> dict
     for pack in storage.values():
         if not pack.trouble:
             take_drives(pack, inventory)
+    inventory.join_ports()
     rows = {item.serial: _read_finding(item, inventory, storage).value for item in packed}
     return {serial: value for serial, value in rows.items() if value is not None}
 

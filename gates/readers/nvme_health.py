@@ -37,7 +37,7 @@ def read_nvme_smart_log(data: bytes) -> Reading:
 
 
 def read_nvme_id_ctrl(data: bytes) -> Reading:
-    """Read one controller's identity: drive.serial, drive.model, drive.firmware, drive.capacity (B)."""
+    """Read one controller's identity: drive.serial, drive.model, drive.firmware, drive.capacity (B); drive.nqn and drive.cntlid where it has them."""
     found = Collector()
     document = load_json(data, found)
     if document is None:
@@ -46,6 +46,11 @@ def read_nvme_id_ctrl(data: bytes) -> Reading:
     found.text(document, "mn", "drive.model")
     found.text(document, "fr", "drive.firmware")
     found.number(document, "tnvmcap", "drive.capacity", "B")
+    nqn, port = part(document, "subnqn"), exact(part(document, "cntlid"))
+    if isinstance(nqn, str) and nqn.strip("\x00 "):
+        found.see("drive.nqn", nqn.strip("\x00 "), "text")
+    if port is not None:
+        found.see("drive.cntlid", f"{port:f}", "text")
     return found.reading()
 
 

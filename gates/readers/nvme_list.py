@@ -1,12 +1,17 @@
 """`nvme list -o json` in its old flat shape and in the nested one of nvme-cli 2.11, and `nvme list-subsys -o json`.
 
 Observations, labelled with `controller` (nvme0) and `serial`: drive.serial, drive.model, drive.firmware (text), drive.capacity (B, per
-namespace, label `namespace`), drive.address (PCI address, where the shape has it).
+namespace, label `namespace`), drive.address (PCI address), drive.nqn (of its subsystem) and drive.cntlid, where the shape has them.
+
+Multipath: the controllers of one subsystem that report one serial number are ports of one drive. It has the name that its namespaces have, or
+that of its first controller; address and cntlid are told of each controller. Controllers of different subsystems with one serial number are two
+drives that cannot be told apart: a problem. The flat shape does not name the subsystem, so there it is one too.
 """
 
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any
 
 from gates.model import Reading
@@ -47,7 +52,7 @@ def read_nvme_list(data: bytes) -> Reading:
 
 
 def read_nvme_list_subsys(data: bytes) -> Reading:
-    """Read the path of each controller: drive.address (PCI address or fabric address), drive.path_state, label `controller`."""
+    """Read each controller's path: drive.address (PCI or fabric address), drive.path_state, drive.nqn; labels `controller`, `subsystem`."""
     found = Collector()
     document = load_json(data, found)
     hosts = rows(document) if isinstance(document, list) else rows([document])
@@ -56,8 +61,11 @@ def read_nvme_list_subsys(data: bytes) -> Reading:
             for path in rows(subsystem, "Paths"):
                 name = path.get("Name")
                 if isinstance(name, str) and _CONTROLLER.fullmatch(name):
-                    found.text(path, "Address", "drive.address", controller=name)
-                    found.text(path, "State", "drive.path_state", controller=name)
+                    labels = {"controller": name} | ({"subsystem": str(subsystem["Name"])} if isinstance(subsystem.get("Name"), str) else {})
+                    found.text(path, "Address", "drive.address", **labels)
+                    found.text(path, "State", "drive.path_state", **labels)
+                    if isinstance(subsystem.get("NQN"), str) and subsystem["NQN"].strip():
+                        found.text(subsystem, "NQN", "drive.nqn", **labels)
     return found.reading()
 
 
@@ -78,26 +86,70 @@ def _subsystem(subsystem: dict[str, Any], found: Collector, serials: list[str]) 
         found.trouble(
             "missing_field", "A subsystem has no list `Controllers`: its serial number is unknown.", "某子系统没有 Controllers 列表：序列号未知。"
         )
+    ports: dict[str, list[dict[str, Any]]] = {}
     for controller in controllers:
         name = controller.get("Controller")
         if not isinstance(name, str) or not _CONTROLLER.fullmatch(name):
             found.absent("Controller", name)
             continue
-        namespaces = rows(controller, "Namespaces") or (rows(subsystem, "Namespaces") if len(controllers) == 1 else [])
-        _drive(controller, name, namespaces, found, serials)
+        ports.setdefault(_serial(controller) or name, []).append(controller)
+    shared = rows(subsystem, "Namespaces") if len(ports) == 1 else []
+    for group in ports.values():
+        namespaces = _each_once([space for controller in group for space in rows(controller, "Namespaces")] or shared)
+        heads = {m.group() for space in namespaces if (m := _CONTROLLER.match(str(space.get("NameSpace"))))}
+        main = next((c for c in group if c["Controller"] in heads), group[0])
+        _drive(main, main["Controller"], namespaces, found, serials)
+        for controller in group:
+            _port(subsystem, controller, main, found)
+
+
+def _each_once(namespaces: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each namespace once: without native multipath every controller of a drive lists it, under a name of its own and one NSID."""
+    return list({str(space.get("NSID", space.get("NameSpace"))): space for space in reversed(namespaces)}.values())[::-1]
+
+
+def _port(subsystem: dict[str, Any], controller: dict[str, Any], main: dict[str, Any], found: Collector) -> None:
+    """Read what is of one controller of a drive: its address and its id within the subsystem. Ports of one drive report one model and firmware."""
+    serial = _serial(controller)
+    if not serial:
+        return
+    labels = {"controller": str(controller["Controller"]), "serial": serial}
+    if isinstance(subsystem.get("SubsystemNQN"), str) and subsystem["SubsystemNQN"].strip():
+        found.text(subsystem, "SubsystemNQN", "drive.nqn", **labels)
+    if isinstance(controller.get("Cntlid"), str | int | Decimal):
+        found.see("drive.cntlid", str(controller["Cntlid"]).strip(), "text", **labels)
+    if controller is main:
+        return
+    if isinstance(controller.get("Address"), str) and controller["Address"].strip():
+        found.text(controller, "Address", "drive.address", **labels)
+    for key in ("ModelNumber", "Firmware"):
+        mine, first = (str(c.get(key, "")).strip() for c in (controller, main))
+        if mine != first:
+            words = (
+                "{name} and {other} are ports of the drive {serial} and report {a} and {b} as {key}.",
+                "{name} 与 {other} 是硬盘 {serial} 的端口，{key} 却分别为 {a} 与 {b}。",
+            )
+            found.trouble("duplicate_serial", *words, name=labels["controller"], other=main["Controller"], serial=serial, a=mine, b=first, key=key)
+
+
+def _serial(holder: dict[str, Any]) -> str:
+    raw = holder.get("SerialNumber")
+    return raw.strip() if isinstance(raw, str) else ""
 
 
 def _drive(holder: dict[str, Any], name: str, namespaces: list[dict[str, Any]], found: Collector, serials: list[str]) -> None:
-    raw = holder.get("SerialNumber")
-    serial = raw.strip() if isinstance(raw, str) else ""
+    serial = _serial(holder)
     if not serial:
-        found.absent("SerialNumber", raw, controller=name)
+        found.absent("SerialNumber", holder.get("SerialNumber"), controller=name)
         return
     again = (name, serial) in {(o.labels.get("controller"), o.value) for o in found.observations if o.quantity == "drive.serial"}
     if not again:
         if serial in serials:
             found.trouble(
-                "duplicate_serial", "Serial number {serial} is reported by two controllers.", "序列号 {serial} 被两个控制器同时报告。", serial=serial
+                "duplicate_serial",
+                "Serial number {serial} is reported by controllers of two subsystems.",
+                "序列号 {serial} 被两个子系统的控制器同时报告。",
+                serial=serial,
             )
         serials.append(serial)
         found.see("drive.serial", serial, "text", controller=name, serial=serial)

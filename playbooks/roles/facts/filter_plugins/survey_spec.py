@@ -88,6 +88,8 @@ def _storage(namespaces: Sequence[str], fio: Mapping[str, Any]) -> list[dict[str
     runtime = int(fio.get("runtime_s", 30))
     commands = [_command("nvme-list", "nvme-list", ["nvme", "list", "-o", "json"], ["nvme", "version"])]
     commands.append(_command("nvme-list-subsys", "nvme-list-subsys", ["nvme", "list-subsys", "-o", "json"]))
+    for controller in sorted({NAMESPACE.fullmatch(n).group(1) for n in namespaces}):  # type: ignore[union-attr]
+        commands.append(_command(f"nvme-id-ctrl.{controller}", "nvme-id-ctrl", ["nvme", "id-ctrl", f"/dev/{controller}", "-o", "json"]))
     for index, namespace in enumerate(namespaces):
         argv = ["fio", f"--name=read-{namespace}", f"--filename=/dev/{namespace}", "--rw=read", f"--bs={fio.get('block', '1M')}"]
         argv += [f"--iodepth={int(fio.get('depth', 32))}", "--direct=1", "--ioengine=libaio", "--readonly", "--time_based", f"--runtime={runtime}"]
