@@ -170,3 +170,17 @@ def test_the_engine_s_processes_are_those_of_its_containers_or_of_its_unit() -> 
     assert group(**venv) is None
     both = offload(kind="lmcache_mp", storage="fs_native")
     assert engine("candidate", offload=both)["group"]["names"] == ["quadgate-engine", "quadgate-lmcache-server"]
+
+
+def test_each_offload_names_its_own_endpoints_and_what_must_be_seen_there() -> None:
+    def asked(**change: Any) -> tuple[list[str], list[str]]:
+        found = engine("candidate", offload=offload(**change), engine={**SITE["engine"], "tensor_parallel": 2})
+        return found["metrics_urls"], found["idle"]["families"]
+
+    workers = ["http://127.0.0.1:7000/metrics", "http://127.0.0.1:7001/metrics"]
+    assert asked() == (workers, ["lmcache:num_stored_tokens"])
+    assert asked(storage="fs", l2={}) == (workers, ["lmcache:num_stored_tokens", "lmcache:num_remote_write_bytes"])
+    assert asked(kind="lmcache_mp", storage="fs_native") == (["http://127.0.0.1:8080/metrics"], ["lmcache_mp_l2_store_completed_objects_chunks"])
+    assert asked(kind="native", storage="fs", l1={"keep": True}) == ([], ["vllm:kv_offload_tiering_write_bytes"])
+    alone = engine("recompute")
+    assert (alone["metrics_urls"], alone["idle"]) == ([], None)

@@ -10,6 +10,7 @@ _NEEDED = ("key", "kind", "set", "tiers", "context_tokens", "suffix_tokens", "ou
 _CELLS = {"checkpoint": ("bytes",), "tier_read": ("bytes",), "fio": (), "ib_write_bw": ("pairs",), "model_load": ("weights",)}
 _TOOLS = ("fio", "ib_write_bw")  # on a simulated rack its own programs answer
 _QUOTA = 2_000_000_000  # bytes of journals
+_IDLE_S = 600  # until storing must have ended behind the last answer, where targets.engine.idle_timeout_s says nothing
 _STARTS = 2  # of the engine in one job: before the store phase, and cold; nobody knows beforehand how long a model loads
 
 
@@ -52,6 +53,8 @@ def arm_job(
             "pid_file": engine["pid_file"],
             "group": engine.get("group"),
             "kv_dirs": engine["kv_dirs"],
+            "metrics_urls": engine.get("metrics_urls") or [],
+            "idle": engine.get("idle"),
             "array_stats": engine["array_stats"],
             "declared": engine["declared"],
         },
@@ -84,6 +87,7 @@ def arm_job(
             "stop_timeout_s": engine["stop_timeout_s"],
             "disk_quota_bytes": int(site.get("disk_quota_bytes", _QUOTA)),
             # A soak's load has its seconds beside it: the probe starts this time anew when the load begins.
+            "idle_timeout_s": settings.get("idle_timeout_s", _IDLE_S),
             "deadline_s": max(
                 max(600, int(10 * (expected - _load_s(step)))) + _STARTS * engine["start_timeout_s"],
                 int(step.get("timeout_s") or 0) - int(_load_s(step)),

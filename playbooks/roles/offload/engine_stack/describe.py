@@ -40,6 +40,8 @@ def describe(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]], ke
         "files": tier["files"],
         "kv_dirs": [kv_dir] if settings.kind else [],
         "connector": tier["connector"],
+        "metrics_urls": tier["metrics_urls"],
+        "idle": tier["idle"],
         "health_path": own["health_path"],
         "software": _software(settings, tier["connector"]),
     }

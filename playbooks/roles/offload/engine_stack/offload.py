@@ -1,7 +1,7 @@
-"""Each offload software with its own names for the tiers: {args, env, files, processes, connector}.
+"""Each offload software with its own names for the tiers: {args, env, files, processes, connector, metrics_urls, idle}.
 
 `files` are JSON documents by name below the folder of the configuration (JSON is YAML too, which is how LMCache reads it). `processes` are started
-before the engine and end with it.
+before the engine and end with it. `metrics_urls` are its own endpoints, `idle` what must be seen there before storing counts as ended (probe.idle).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LMCACHE_FILE = "lmcache.yaml"
 
 def render(settings: Settings, kv_dir: str, folder: str) -> Dict[str, Any]:
     """Return what the arm's offload adds to the engine."""
-    empty: Dict[str, Any] = {"args": [], "env": {}, "files": {}, "processes": [], "connector": None}
+    empty: Dict[str, Any] = {"args": [], "env": {}, "files": {}, "processes": [], "connector": None, "metrics_urls": [], "idle": None}
     if settings.kind is None:
         return empty
     found = {**empty, **_RENDER[settings.kind](settings, kv_dir)}
@@ -67,6 +67,14 @@ def _lmcache(settings: Settings, kv_dir: str) -> Dict[str, Any]:
         "env": {"LMCACHE_TRACK_USAGE": "false", "PYTHONHASHSEED": str(values["hash_seed"])},
         "files": {LMCACHE_FILE: config},
         "connector": "LMCacheConnectorV1",
+        # One server a worker, behind the scheduler's; they count every 10 s (LMCacheStatsLogger), so they must stand still for two of these.
+        "metrics_urls": [f"http://127.0.0.1:{int(values['api_port']) + 1 + worker}/metrics" for worker in range(_workers(settings))],
+        "idle": {
+            "families": ["lmcache:num_stored_tokens", *(["lmcache:num_remote_write_bytes"] if settings.storage == "fs" else [])],
+            "empty": ["lmcache:remote_put_task_num"],
+            "still_s": 25.0,
+            "files": True,  # GDS has no counter of what it wrote
+        },
     }
 
 
@@ -91,6 +99,13 @@ def _lmcache_mp(settings: Settings, kv_dir: str) -> Dict[str, Any]:
         "env": {"PYTHONHASHSEED": str(values["hash_seed"])},
         "processes": [{"name": "lmcache-server", "argv": argv, "env": env, "wait": {"tcp": f"127.0.0.1:{port}"}, "timeout_s": 120}],
         "connector": "LMCacheMPConnector",
+        "metrics_urls": [f"http://127.0.0.1:{int(values['http_port'])}/metrics"],
+        "idle": {
+            "families": ["lmcache_mp_l2_store_completed_objects_chunks"],
+            "pairs": [["lmcache_mp_l2_store_submitted_requests", "lmcache_mp_l2_store_completed_requests"]],
+            "still_s": 5.0,
+            "files": True,
+        },
     }
 
 
@@ -114,19 +129,21 @@ def _native(settings: Settings, kv_dir: str) -> Dict[str, Any]:
         "args": transfer("OffloadingConnector", settings, extra),
         "env": {"PYTHONHASHSEED": str(values["hash_seed"])},
         "connector": "OffloadingConnector",
+        "idle": {"families": ["vllm:kv_offload_tiering_write_bytes"], "still_s": 5.0, "files": True},
     }
 
 
 def _hicache(settings: Settings, kv_dir: str) -> Dict[str, Any]:
     """SGLang's HiCache: L1 is its host pool, L2 a folder of files or a Mooncake store."""
     l1, values = settings.tier("l1"), settings.values
+    idle = {"families": ["sglang:backuped_tokens"], "still_s": 10.0, "files": True}
     args = ["--enable-hierarchical-cache", "--hicache-size", str(int(l1["gib"])), "--hicache-write-policy", "write_through"]
     args += ["--hicache-host-memory-mode", "cache" if l1["keep"] else "buffer_only"]
     args += ["--hicache-io-backend", "kernel_ascend" if settings.engine["accelerator"] == "ascend" else "kernel"]
     args += ["--hicache-mem-layout", "page_first", "--hicache-storage-prefetch-policy", "wait_complete"]
     args += ["--hicache-storage-backend", str(settings.storage)]
     if settings.storage == "file":
-        return {"args": args, "env": {"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": kv_dir}, "connector": "HiCacheFile"}
+        return {"args": args, "env": {"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": kv_dir}, "connector": "HiCacheFile", "idle": idle}
     m = values["mooncake"]
     config = {
         "master_server_address": m["master"],
@@ -146,7 +163,13 @@ def _hicache(settings: Settings, kv_dir: str) -> Dict[str, Any]:
         processes = [{"name": "mooncake-master", "argv": argv, "env": {}, "wait": {"tcp": m["master"]}, "timeout_s": 60}]
     args += ["--hicache-storage-backend-extra-config", json.dumps(config, sort_keys=True)]
     env = {"MOONCAKE_OFFLOAD_FILE_STORAGE_PATH": kv_dir}
-    return {"args": args, "env": env, "processes": processes, "connector": "MooncakeStore"}
+    return {"args": args, "env": env, "processes": processes, "connector": "MooncakeStore", "idle": idle}
+
+
+def _workers(settings: Settings) -> int:
+    """Return how many workers the engine has."""
+    e = settings.engine
+    return int(e.get("tensor_parallel") or 1) * int(e.get("pipeline_parallel") or 1) * int(e.get("data_parallel") or 1)
 
 
 _RENDER = {"lmcache": _lmcache, "lmcache_mp": _lmcache_mp, "native": _native, "hicache": _hicache}

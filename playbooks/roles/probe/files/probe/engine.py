@@ -15,9 +15,10 @@ from probe.engine_control import is_healthy, process, tail
 from probe.engine_family import Family
 from probe.errors import ProbeError
 from probe.files import canonical, read_json
+from probe.idle import Quiet
 from probe.selfexec import clean_environment
 
-START_S, STOP_S = 600.0, 60.0  # where the job file says nothing
+START_S, STOP_S, IDLE_S = 600.0, 60.0, 60.0  # where the job file says nothing
 GRACE_S = 60.0  # a command that starts or stops the engine has that time of its own, and knows better why it did not come about
 
 
@@ -29,6 +30,7 @@ class Engine:
         self.spec, self.folder = spec, folder
         self.start_s = float((limits or {}).get("start_timeout_s") or START_S)
         self.stop_s = float((limits or {}).get("stop_timeout_s") or STOP_S)
+        self.idle_s = float((limits or {}).get("idle_timeout_s") or IDLE_S)
         self.base: str = spec["base_url"].rstrip("/")
         self.kv_dirs: List[str] = list(spec.get("kv_dirs") or [])
         self.family = Family(spec.get("group"))
@@ -83,30 +85,9 @@ class Engine:
                 raise ProbeError("engine", "The engine did not answer %s within %g s." % (url, limit))
             sleep(0.05)
 
-    def wait_idle(self, sleep: Callable[[float], None], timeout: float = 60.0) -> Dict[str, Any]:
-        """Wait until no request runs or waits and nothing is stored any more. Return {idle, waited_s, why}.
-
-        Storing goes on after the answer. Which counter shows it differs between stacks, so all that name stored or written
-        bytes or tokens must stand still for three looks.
-        """
-        began, still, last = time.monotonic(), 0, None
-        while True:
-            now = self.metrics()
-            busy = [metrics.total(now, name) for name in (metrics.RUNNING, metrics.WAITING)]
-            if None in busy:
-                return {
-                    "idle": False,
-                    "waited_s": round(time.monotonic() - began, 3),
-                    "why": "the engine does not say how many requests run and wait",
-                }
-            stored = {k: v for k, v in now.items() if any(word in k for word in ("store", "write", "put_"))}
-            still = still + 1 if stored == last and busy == [0, 0] else 0
-            last = stored
-            if still >= 3:
-                return {"idle": True, "waited_s": round(time.monotonic() - began, 3), "why": ""}
-            if time.monotonic() - began > timeout:
-                return {"idle": False, "waited_s": timeout, "why": "running %s, waiting %s, or storing goes on" % (busy[0], busy[1])}
-            sleep(0.05)
+    def wait_idle(self, sleep: Callable[[float], None], stored: bool = False) -> Dict[str, Any]:
+        """Wait until no request runs or waits and nothing is stored any more. Return {idle, waited_s, why} (probe.idle); `idle` may be unknown."""
+        return Quiet(self.spec, self.metrics).wait(sleep, self.idle_s, stored)
 
     def counters(self, when: str, phase: str, tier: Optional[int]) -> Dict[str, Any]:
         """Return one line of counters.jsonl: engine, device and array at nearly one moment."""
@@ -119,11 +100,13 @@ class Engine:
         array = self.array()
         row["array"] = {k: array.get(k) for k in ("host_read_bytes", "media_read_bytes")} if array else None
         row["metrics"] = self.metrics()
+        row["offload"] = {str(url): metrics.page(str(url)) for url in self.spec.get("metrics_urls") or []}
         return row
 
     def array(self) -> Optional[Dict[str, Any]]:
-        """Return what the array's side says, or None when there is no such file."""
-        found = read_json(self.spec["array_stats"]) if self.spec.get("array_stats") else None
+        """Return what the array's side says, in a file or at an address, or None when it says nothing."""
+        where = self.spec.get("array_stats")
+        found = None if not where else metrics.get_json(where) if str(where).startswith("http") else read_json(where)
         return found if isinstance(found, dict) else None
 
     def describe(self) -> Dict[str, Any]:

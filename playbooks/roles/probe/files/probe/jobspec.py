@@ -8,7 +8,7 @@ from typing import Any, Dict, List
 from probe.errors import ProbeError
 
 CELLS = ("checkpoint", "tier_read", "fio", "ib_write_bw", "model_load")
-OPTIONAL_LIMITS = ("start_timeout_s", "stop_timeout_s")
+OPTIONAL_LIMITS = ("start_timeout_s", "stop_timeout_s", "idle_timeout_s")
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 
 

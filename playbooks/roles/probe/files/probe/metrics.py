@@ -33,6 +33,14 @@ def get_json(url: str) -> Optional[Any]:
         return None
 
 
+def page(url: str) -> Optional[Dict[str, str]]:
+    """Return the counters and gauges of an endpoint, or None where it does not answer."""
+    try:
+        return parse(get(url).decode("utf-8", "replace"))
+    except ProbeError:
+        return None
+
+
 def parse(text: str) -> Dict[str, str]:
     """Return {name with labels: decimal string} of every counter and gauge; histograms and summaries are left out.
 

@@ -101,12 +101,12 @@ class Session:
             for start in range(0, len(todo), 64):  # bodies of 64 prompts at a time: the store phase is not measured, memory is
                 shots = [self._store_shot(*one) for one in todo[start : start + 64]]
                 briefs += self.send(shots, int(self.phases["store_concurrency"]))
-            idle = self.engine.wait_idle(self.job.sleep)
+            idle = self.engine.wait_idle(self.job.sleep, stored=bool(self.engine.kv_dirs))
             self._sync()
             after = self._kv_size()
             self.counters("after", "store", None)
             failed = sum(1 for b in briefs if b["error"])
-            row["ok"] = failed == 0 and idle["idle"] and len(briefs) == len(todo)
+            row["ok"] = failed == 0 and idle["idle"] is True and len(briefs) == len(todo)
             row["detail"] = {"prefixes": len(todo), "sent": len(briefs), "failed": failed, "idle": idle, "kv_before": before, "kv_after": after}
         self.prompts.forget_heads()
 
