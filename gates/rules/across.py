@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
@@ -10,7 +9,7 @@ from typing import Any
 
 from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
 from gates.readers.strict import exact
-from gates.rules.agreement import agree, difference, from_frozen, is_bounded, least_difference, near, replayed
+from gates.rules.agreement import agree, difference, from_frozen, is_bounded, least_difference, near, replayed, unexplained
 from gates.rules.claim import Finding, Findings, Run, fold, holds
 from gates.rules.decision import Effect
 from gates.rules.engine import IDENTITY
@@ -206,15 +205,14 @@ def gain_explained(data: Findings) -> ClaimResult:
                 )
                 yield Finding(ClaimStatus.UNKNOWN, lost, None, None, tier)
                 continue
-            gain = math.prod((b.output_per_s / a.output_per_s for a, b in found), start=Fraction(1))
-            allowed = math.prod((a.e2e_mean / b.e2e_mean for a, b in found), start=Fraction(1))
-            off = abs(Effect(((allowed, gain),), drop=False).value()) / len(found)
+            effect = unexplained([(a.e2e_mean / b.e2e_mean, b.output_per_s / a.output_per_s) for a, b in found])
+            off = abs(effect.value(limit, -limit))
             base, new = (_mean([pair[i].ttft_mean for pair in found]) for i in (0, 1))
             reason = Text(
                 "c{t}: the throughput gain is {v} off what the measured times allow (at most {l}); mean TTFT {a} ms -> {b} ms.",
                 "c{t}：吞吐提升与实测时间所能解释的相差 {v}（上限 {l}）；TTFT 均值 {a} ms -> {b} ms。",
             ).fill(t=tier, v=percent(off, limit), l=percent(limit), a=to_decimal(base / 10**6, 3), b=to_decimal(new / 10**6, 3))
-            yield Finding(holds(off <= limit), reason, off, None, tier, _records([r for p in pairs(data) for r in p]))
+            yield Finding(holds(near(effect, limit)), reason, off, None, tier, _records([r for p in pairs(data) for r in p]))
 
     return fold("gain_explained", "candidate", findings(), limit=Limit("<=", high=limit), fault=Attribution.RIG)
 

@@ -66,6 +66,11 @@ def from_frozen(frozen: Fraction, values: Sequence[Fraction]) -> Effect:
     return Effect(tuple((frozen, v) for v in values), drop=False)
 
 
+def unexplained(gains: Sequence[tuple[Fraction, Fraction]]) -> Effect:
+    """Return how much larger the gain is than what the measured times allow, each pair (allowed, measured) of ratios: their geometric mean."""
+    return Effect(tuple(gains), drop=False)
+
+
 def near(effect: Effect, limit: Decimal) -> bool:
     """Return whether an effect is within the limit on either side, exactly."""
     return effect.reaches(-limit) and not effect.exceeds(limit)
