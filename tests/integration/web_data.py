@@ -359,6 +359,8 @@ def replace_use_cases(patch: Any, data: dict[str, Any]) -> None:
     for module, names in modules:
         for name, key in names.items():
             patch.setattr(module, name, returns(data[key]))
+    newest = data["samples"][-1] if data["samples"] else None
+    patch.setattr(attempts.attempts, "newest_samples", returns({"last": newest["id"] if newest else 0, "record": newest}))
     patch.setattr(board, "unsealed_changes", returns(data.get("changes")))
     patch.setattr(board, "odds", returns(data["odds"] if "odds" in data else odds()))
 
