@@ -1,7 +1,8 @@
-"""The product's published figures beside what was measured: only where the plan's platform, framework and model are those of the publication."""
+"""The product's published figures beside what was measured: only where the plan's whole platform is that of the publication."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ def library() -> dict[str, Any]:
 
 
 def published(plan: Plan, claim: str, tier: int | None = None) -> tuple[str, str] | None:
-    """Return (figure with unit, report) published for exactly this platform, framework, model and concurrency, or None.
+    """Return (figure with unit, report) published for exactly this platform, framework, model, layout and concurrency, or None.
 
     A simulated rig has no equal: nothing that was measured on it is comparable with a product's figure.
     """
@@ -59,15 +60,40 @@ def with_published(plan: Plan, claim: str, told: Text, tier: int | None = None) 
 
 
 def _equal_platform(plan: Plan, result: dict[str, Any]) -> bool:
-    """Tell whether accelerator, number, framework and model are those of a result. A result without a model holds for no other than its own setup."""
+    """Tell whether accelerator, number, framework, model and layout are those of a result.
+
+    What a publication does not state is equal to nothing: a result without a model or a layout stands beside no plan.
+    """
+    mine = plan.platform
     platforms = library()["platforms"]
     name = result.get("platform") or next((key for key, p in platforms.items() if result["report"] in p.get("reports", ())), None)
-    if name not in platforms or not plan.platform.accelerator or not plan.platform.model:
+    if name not in platforms or not mine.accelerator or not mine.model or not mine.framework:
         return False
     described = str(platforms[name]["name"])
-    mine = f"{plan.platform.accelerator.removeprefix('AMD ').removeprefix('Huawei ')}"
-    eight = f"x {plan.platform.count}" in described or " x " not in described
-    framework = (plan.platform.framework or "").lower().split(" ")[0]
-    fits = "vllm" not in described.lower() or framework == "vllm"
-    model = result.get("model")
-    return same_model(mine, described) and eight and fits and (model is None or model.lower() == plan.platform.model.lower())
+    number = re.search(r" x ([0-9]+)\b", described)
+    return (
+        same_model(mine.accelerator.removeprefix("AMD ").removeprefix("Huawei "), described)
+        and number is not None
+        and int(number[1]) == mine.count
+        and _same_framework(mine.framework, described)
+        and str(result.get("model", "")).casefold() == mine.model.casefold()
+        and _layout(result) == (mine.layout.tp, mine.layout.ep, mine.layout.instances)
+    )
+
+
+def _same_framework(sealed: str, described: str) -> bool:
+    """Compare the name, and the version where the plan seals one ("vllm 0.20.1" is the 0.20.1+rocm721 of a publication)."""
+    name, _, version = sealed.strip().partition(" ")
+    stated = re.search(rf"(?<![a-z0-9]){re.escape(name.casefold())} ([0-9][^ ,;]*)", described.casefold())
+    wanted = version.strip().removeprefix("v")
+    return stated is not None and (not wanted or stated[1] == wanted or stated[1].startswith((f"{wanted}.", f"{wanted}+")))
+
+
+def _layout(result: dict[str, Any]) -> tuple[int, int, int] | None:
+    """Return (tp, ep, instances) of a result: its own, else that of its whole report where there is but one; None: not stated."""
+    stated = result.get("parallel")
+    if stated is None:
+        others = {str(r["parallel"]) for r in library()["results"] if r["report"] == result["report"] and "parallel" in r}
+        stated = others.pop() if len(others) == 1 else ""
+    found = re.match(r"TP([0-9]+)(?: x ([0-9]+))?(?![0-9])", str(stated))
+    return (int(found[1]), 1, int(found[2] or 1)) if found else None

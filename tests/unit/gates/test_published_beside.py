@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gates.g3.published import published
+from gates.g3.published import published, with_published
 from gates.judge import judge
 from gates.plan import parse_plan
+from gates.text import Text
 from tests.bundles import Truth, g2_evidence, g3_evidence, small_plan
 from tests.bundles.evidence import Evidence, dumped, journal
 
@@ -55,11 +56,11 @@ def test_without_a_cell_the_claim_stands_under_not_tested_and_a_warm_one_is_inco
 
 
 def test_a_published_figure_stands_beside_the_measured_one_on_an_equal_platform_only():
-    plan = small_plan({**TINY, "platform": SAME})
-    shown = checks(with_cells(g3_evidence(Truth(), plan), seconds={"baseline": 2.0, "candidate": 1.0}))
-    assert "Published for this platform: 5.23 GB/s (R1)." in shown["g3.tier_read_bandwidth"]["reason"]["en"]
-    assert "同平台公开值" in shown["g3.tier_read_bandwidth"]["reason"]["zh-CN"]
-    assert "Published" not in shown["g3.model_load_speedup"]["reason"]["en"]  # published for another accelerator
+    told = with_published(parse_plan({"platform": SAME}), "recompute_speedup", Text("12 x.", "12 倍。"), 16)
+    assert told.en == "12 x. Published for this platform: 12.62x (R2)."
+    assert "同平台公开值" in told.zh
+    other = with_published(parse_plan({"platform": {**SAME, "model": "another"}}), "recompute_speedup", Text("12 x.", "12 倍。"), 16)
+    assert other == Text("12 x.", "12 倍。")
 
 
 @pytest.mark.parametrize(
@@ -68,19 +69,31 @@ def test_a_published_figure_stands_beside_the_measured_one_on_an_equal_platform_
         ({**SAME, "accelerator": "MI300X"}, {}),
         ({**SAME, "count": 4}, {}),
         ({**SAME, "framework": "sglang"}, {}),
+        ({**SAME, "framework": "vllm 0.11"}, {}),
+        ({**SAME, "framework": None}, {}),
+        ({**SAME, "model": "another"}, {}),
         ({**SAME, "model": None}, {}),
         ({**SAME, "accelerator": None}, {}),
+        ({**SAME, "layout": {"tp": 4, "ep": 1, "instances": 2}}, {}),
+        ({**SAME, "layout": {"tp": 8, "ep": 8, "instances": 1}}, {}),
         (SAME, {"rig": {"simulated": True}}),
     ],
 )
 def test_another_platform_or_a_simulated_one_has_no_published_figure(platform, rig):
-    assert published(parse_plan({"platform": platform, **rig}), "tier_read_bandwidth") is None
+    assert published(parse_plan({"platform": platform, **rig}), "recompute_speedup", 16) is None
+
+
+@pytest.mark.parametrize("claim", ["tier_read_bandwidth", "checkpoint_speedup", "model_load_speedup"])
+def test_a_publication_that_does_not_state_model_or_layout_stands_beside_no_plan(claim):
+    for model in ("qwen3-coder-480b-fp8", "32B"):
+        for platform in (SAME, {**SAME, "count": 1}, {**SAME, "accelerator": "910B"}):
+            assert published(parse_plan({"platform": {**platform, "model": model}}), claim) is None
 
 
 def test_the_figure_against_recompute_holds_for_its_model_and_its_concurrency_only():
     assert published(parse_plan({"platform": SAME}), "recompute_speedup", 16) == ("12.62x", "R2")
+    assert published(parse_plan({"platform": {**SAME, "framework": "vLLM"}}), "recompute_speedup", 16) == ("12.62x", "R2")
     assert published(parse_plan({"platform": SAME}), "recompute_speedup", 8) is None
-    assert published(parse_plan({"platform": {**SAME, "model": "another"}}), "recompute_speedup", 16) is None
 
 
 def with_volume(edit: dict[str, str] | None = None) -> Evidence:
