@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,18 @@ from app.engagements.usecases import create_engagement
 from app.evidence import store
 from app.evidence.usecases import register
 from app.kit.clock import now
-from app.kit.db import new_id
+from app.kit.db import Transactions, new_id
 from app.reports.models import Report
 from gates.canonical import canonical_bytes
 from tests.people import Cast
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 64
 DEMO = (Path(__file__).parent.parent / "app" / "demo" / "engagement.yaml").read_text(encoding="utf-8")
+
+
+def within(s: Session) -> Transactions:
+    """Let work that opens its own transactions do all of it in one that is open: a test sees what became of its rows at once."""
+    return lambda: nullcontext(s)
 
 
 def engage(s: Session, cast: Cast, text: str = DEMO, *, sealed: bool = True) -> Engagement:

@@ -15,7 +15,7 @@ from app.api.problems import locale_of
 from app.api.schemas import AttemptView, CancelBody, EventPage, ExtendBody, ReportList, SamplePage, VerdictView
 from app.api.strict import StrictRoute
 from app.attempts import usecases as attempts
-from app.kit.db import read_session
+from app.kit.db import read_session, write_session
 from app.kit.errors import NotFound
 from app.kit.i18n import N_
 from app.kit.words import in_words
@@ -96,11 +96,10 @@ def print_again(request: Request, attempt_id: str, actor: Caller, _key: Key = No
     """Print the report in both languages with what was recorded since: approvals, the register. The same facts give the same report."""
 
     def work(s: Session) -> Answer:
-        reports.print_again(s, attempt_id=attempt_id, actor=actor)
         items = attempts.attempt_view(s, attempt_id=attempt_id, actor=actor)["reports"]
         return Answer(200, {"items": [report | {"href": f"/api/v1/reports/{report['id']}.pdf"} for report in items]})
 
-    return once(request, actor, b"", work)
+    return once(request, actor, b"", work, first=lambda: reports.print_again(write_session, attempt_id=attempt_id, actor=actor))
 
 
 @router.post("/cancel", summary="Cancel an attempt", status_code=202, response_model=AttemptView)

@@ -15,7 +15,7 @@ from app.api.strict import StrictRoute
 from app.attempts import usecases as attempts
 from app.attempts.judging import judge_again
 from app.attempts.whatif import what_if
-from app.kit.db import read_session
+from app.kit.db import read_session, write_session
 from app.plans.revise import read_differences
 
 router = APIRouter(prefix="/attempts/{attempt_id}", tags=["attempts"], route_class=StrictRoute)
@@ -40,10 +40,12 @@ def judge(request: Request, attempt_id: str, actor: Caller, body: JudgeBody | No
     told = body or JudgeBody()
 
     def work(s: Session) -> Answer:
-        judge_again(s, attempt_id=attempt_id, why=told.why, actor=actor)
         return Answer(201, {"items": attempts.attempt_view(s, attempt_id=attempt_id, actor=actor)["revisions"]})
 
-    return once(request, actor, told.model_dump_json().encode(), work)
+    def judged() -> object:
+        return judge_again(write_session, attempt_id=attempt_id, why=told.why, actor=actor)
+
+    return once(request, actor, told.model_dump_json().encode(), work, first=judged)
 
 
 @router.get("/whatif", summary="What if", response_model=WhatIf)

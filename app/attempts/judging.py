@@ -13,6 +13,8 @@ from app.attempts.conclude import conclude
 from app.attempts.models import VerdictRevision
 from app.attempts.sealing import sealed_from
 from app.audit.chain import record
+from app.engagements.models import Engagement
+from app.kit.db import Transactions, after_commit
 from app.kit.errors import QuadgateError
 from app.kit.i18n import N_, pair
 from gates.text import Text
@@ -22,53 +24,72 @@ log = logging.getLogger("quadgate.attempts")
 LONGEST_WHY = 500
 
 
-def judge_again(s: Session, *, attempt_id: str, why: str | Text = "", actor: Actor) -> VerdictRevision:
-    """Judge an attempt that has ended once more, let what follows from it follow, and print its report anew.
+def judge_again(begin: Transactions, *, attempt_id: str, why: str | Text = "", actor: Actor) -> VerdictRevision:
+    """Judge an attempt that has ended once more, let what follows from it follow, and print its report anew. No transaction is open meanwhile.
 
     The earlier revisions stay; what holds is the new one. A G2 whose baseline changes by it takes the judgements of G3 that rest on the
     old one along. Raises Refused while the attempt goes on, for a rehearsal, and for evidence that is not what its hash says.
     """
-    from app.evidence.usecases import judge_attempt  # evidence asks attempts for their rows in turn
+    from app.evidence import judgement  # evidence asks attempts for their rows in turn
 
     require(actor, Permission.JUDGE)
-    attempt, engagement = access.find_attempt(s, attempt_id, actor, lock=True)
-    before = (engagement.g2_baseline or {}).get("hash")
-    revision = judge_attempt(s, attempt_id=attempt_id, actor=actor, why=why.strip()[:LONGEST_WHY] if isinstance(why, str) else why)
-    conclude(s, attempt, revision.document, actor)
-    _print(s, attempt_id, actor)
-    if attempt.gate == "G2" and (engagement.g2_baseline or {}).get("hash") != before:
-        for other in repository.attempts_of(s, engagement.id):
-            open_to_it = other.verdict is not None and sealed_from(s, other, engagement) is None  # a canceled extension stays sealed
-            if other.gate == "G3" and open_to_it and RunStatus(other.status).ended:
-                judge_again(s, attempt_id=other.id, why=pair(N_("The frozen baseline of G2 changed.")), actor=actor)
+    told = why.strip()[:LONGEST_WHY] if isinstance(why, str) else why
+    for _ in range(judgement.TRIES):
+        with begin() as s:
+            made = judgement.prepare(s, attempt_id=attempt_id, actor=actor)
+        document = judgement.judged(made)
+        try:
+            with begin() as s:
+                attempt, engagement = access.find_attempt(s, attempt_id, actor, lock=True)
+                before = (engagement.g2_baseline or {}).get("hash")
+                revision = judgement.keep(s, made, document, actor=actor, why=told)
+                conclude(s, attempt, revision.document, actor)
+                changed = attempt.gate == "G2" and (engagement.g2_baseline or {}).get("hash") != before
+                others = _resting_on_the_old_baseline(s, engagement) if changed else []
+            break
+        except judgement.Outdated as error:
+            log.info("%s; judged anew", error)
+    else:
+        raise judgement.changing()
+    _print(begin, attempt_id, actor)
+    for other in others:
+        judge_again(begin, attempt_id=other, why=pair(N_("The frozen baseline of G2 changed.")), actor=actor)
     return revision
 
 
 def judge_on_agreement(s: Session, *, attempt_id: str, why: Text, actor: Actor) -> None:
-    """Judge again because both parties agreed on something that the judge is told, in the transaction of the second approval.
+    """Have the attempt judged again because both parties agreed on something that the judge is told: as soon as the second approval is committed.
 
     An approval stands whether or not its consequence can be drawn at once: what stands in the way is recorded, and anybody with the
     permission may have the attempt judged again when it is mended.
     """
-    try:
-        with s.begin_nested():
-            judge_again(s, attempt_id=attempt_id, why=why, actor=SYSTEM_AFTER_APPROVAL)
-    except QuadgateError as error:
-        told = error.pair()
-        data = {"reason": told.json(), "code": error.code}
-        record(s, actor=actor, action="attempt.judge_failed", object_kind="attempt", object_id=attempt_id, data=data)
+
+    def follow(begin: Transactions) -> None:
+        try:
+            judge_again(begin, attempt_id=attempt_id, why=why, actor=SYSTEM_AFTER_APPROVAL)
+        except QuadgateError as error:
+            data = {"reason": error.pair().json(), "code": error.code}
+            with begin() as later:
+                record(later, actor=actor, action="attempt.judge_failed", object_kind="attempt", object_id=attempt_id, data=data)
+
+    after_commit(s, follow)
 
 
 # Not the engine in the middle of a step: an attempt that goes on is not judged by an approval.
 SYSTEM_AFTER_APPROVAL = Actor(SYSTEM.user_id, SYSTEM.login, SYSTEM.name, "", "", SYSTEM.roles, SYSTEM.locale, "cli")
 
 
-def _print(s: Session, attempt_id: str, actor: Actor) -> None:
+def _resting_on_the_old_baseline(s: Session, engagement: Engagement) -> list[str]:
+    """Return the attempts at G3 that are to be judged by the new baseline; a canceled extension stays sealed."""
+    tries = [a for a in repository.attempts_of(s, engagement.id) if a.gate == "G3" and a.verdict is not None]
+    return [a.id for a in tries if RunStatus(a.status).ended and sealed_from(s, a, engagement) is None]
+
+
+def _print(begin: Transactions, attempt_id: str, actor: Actor) -> None:
     """Print the report in both languages; when that fails the verdict stands, and the report is printed again when somebody asks."""
     from app.reports.usecases import print_again
 
     try:
-        with s.begin_nested():
-            print_again(s, attempt_id=attempt_id, actor=actor)
+        print_again(begin, attempt_id=attempt_id, actor=actor)
     except QuadgateError as error:
         log.warning("attempt %s was judged again, but its report could not be printed: %s", attempt_id, error)

@@ -35,11 +35,11 @@ def judge(
     from app.accounts.actor import command_line
     from app.attempts.judging import judge_again
     from app.attempts.usecases import attempt_view
-    from app.kit.db import write_session
+    from app.kit.db import read_session, write_session
 
     actor = command_line()
-    with write_session() as s:
-        revision = judge_again(s, attempt_id=attempt_id, why=why, actor=actor)
+    revision = judge_again(write_session, attempt_id=attempt_id, why=why, actor=actor)
+    with read_session() as s:
         view = attempt_view(s, attempt_id=attempt_id, actor=actor)
     newest = view["revisions"][-1]
     if as_json:

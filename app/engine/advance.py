@@ -19,6 +19,7 @@ from app.engine.move import move
 from app.engine.outcome import Outcome, Trouble, failed
 from app.engine.policy import PUSH_BACK_S
 from app.engine.runner import RunnerAway
+from app.evidence.judgement import Outdated
 from app.kit import logs
 from app.kit.db import database_now, new_id, write_session
 from app.kit.errors import QuadgateError
@@ -50,6 +51,10 @@ def _advance(attempt_id: str, generation: int | None) -> bool:
     except OperationalError as error:  # the database is busy or away: nobody's fault, and nothing is lost
         log.warning("attempt %s: the database did not answer (%s); tried again later", attempt_id, type(error.orig).__name__)
         _push_back(held)
+        return False
+    except Outdated as error:  # an approval came in while it was judged: once more, with it
+        log.info("%s; judged anew", error)
+        _push_back(held, 0.0)
         return False
     except RunnerAway as error:  # it is being replaced: nothing has begun
         log.warning("attempt %s: %s; tried again later", attempt_id, error)
@@ -94,7 +99,7 @@ def _commit(held: Claim, ctx: Ctx, outcome: Outcome) -> bool:
     """Write the decision; when writing it fails for a reason of its own, write that instead."""
     try:
         return commit(held, ctx, outcome)
-    except OperationalError:
+    except (OperationalError, Outdated):
         raise
     except QuadgateError as error:
         outcome.due_s = None
@@ -105,11 +110,11 @@ def _commit(held: Claim, ctx: Ctx, outcome: Outcome) -> bool:
         return commit(held, ctx, failed(words.internal(ctx, error)))
 
 
-def _push_back(held: Claim) -> None:
+def _push_back(held: Claim, seconds: float = PUSH_BACK_S) -> None:
     """Let a row that cannot be moved rest for a while, so that it never spins; the lease's end would do it too, later."""
     try:
         with write_session() as s:
-            due = database_now(s) + timedelta(seconds=PUSH_BACK_S)
+            due = database_now(s) + timedelta(seconds=seconds)
             mine = (Attempt.id == held.attempt_id, Attempt.generation == held.generation, Attempt.lease_owner == held.owner)
             s.execute(
                 update(Attempt).where(*mine).values(lease_owner=None, lease_until=None, next_due_at=due).execution_options(synchronize_session=False)

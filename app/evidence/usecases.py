@@ -15,10 +15,8 @@ from app.accounts.roles import Permission
 from app.approvals.repository import approvals_of
 from app.attempts import causes
 from app.attempts import repository as attempts
-from app.attempts import revisions as judgements
 from app.attempts.access import find_attempt
-from app.attempts.models import Attempt, VerdictRevision
-from app.attempts.moves import audited_reason, kept_reason
+from app.attempts.models import Attempt
 from app.attempts.sealing import sealed_from
 from app.audit.chain import record
 from app.engagements import repository as engagements
@@ -29,17 +27,15 @@ from app.evidence.models import EvidenceFile
 from app.evidence.store import Stored
 from app.kit.clock import now, stamp
 from app.kit.db import new_id, writes
-from app.kit.errors import NotFound, QuadgateError, Refused
+from app.kit.errors import NotFound, Refused
 from app.kit.i18n import N_
 from app.kit.words import in_words
 from app.plans import repository as plans
 from app.plans.models import PlanRevision
 from app.plans.reading import plan_of
-from gates.bundle import INPUTS, Bundle, Unreadable, make_manifest
+from gates.bundle import Bundle, make_manifest
 from gates.canonical import canonical_bytes, sha256_of
-from gates.g3.extension import FIRST_VERDICT
 from gates.model import StepKind
-from gates.text import Text
 from gates.transitions import RunStatus
 
 EXTENSION = ("pairs", "from_verdict", "from_manifest", "at", "by", "said")  # what a bundle is told of an extension
@@ -67,17 +63,17 @@ def register(
     The same bytes again change nothing. Other bytes under a path that is taken (a step that was repeated) take its place, and the
     audit chain keeps both hashes. Raises Refused once the attempt is judged: then its evidence is closed.
     """
-    attempt, _ = _rows(s, attempt_id)
+    attempt, _ = rows_of(s, attempt_id)
     if attempt.verdict is not None or _judged_before(s, attempt, step_id):
         raise Refused("evidence_closed", N_("The attempt is judged, so its evidence is closed: {path} was not taken."), path=path)
-    return _enter(
+    return enter(
         s, attempt, step_id, path, stored, actor, host=host, tool=tool, tool_version=tool_version, argv=argv, exit_code=exit_code, clocks=clocks
     )
 
 
 def inputs(s: Session, attempt_id: str) -> dict[str, Any]:
     """Return evidence/inputs.json: what the engagement knows and no target can tell (docs/evidence-format.md)."""
-    attempt, engagement = _rows(s, attempt_id)
+    attempt, engagement = rows_of(s, attempt_id)
     status = _measured(s, attempt)
     hosts: dict[str, list[str]] = {}
     for name, host in engagement.targets["hosts"].items():
@@ -105,43 +101,7 @@ def manifest(s: Session, attempt_id: str) -> dict[str, Any]:
     if judged:
         kept: dict[str, Any] = json.loads(store.read(judged[-1].manifest_hash.removeprefix("sha256:")))
         return kept
-    return _make_manifest(s, attempt_id)
-
-
-def judge_attempt(s: Session, *, attempt_id: str, actor: Actor, why: str | Text = "") -> VerdictRevision:
-    """Judge an attempt from plan and evidence alone, and keep the judgement as a new revision; none is ever replaced.
-
-    The manifest goes into the store under its own hash, so that the bundle of this judgement can be made again at any time.
-    Raises Refused for a rehearsal, and for a person while the attempt is going on; QuadgateError when stored evidence is no longer
-    what the manifest says.
-    """
-    from gates.judge import judge
-
-    require(actor, Permission.JUDGE)
-    attempt, engagement = find_attempt(s, attempt_id, actor)
-    if attempt.rehearsal:
-        raise Refused("rehearsal", N_("A rehearsal is never judged."))
-    if actor.via != "engine" and (not RunStatus(attempt.status).ended or sealed_from(s, attempt, engagement) is not None):
-        raise Refused("not_ended", N_("The attempt is still going on; it is judged by its own step, and may be judged again when it has ended."))
-    if attempt.extension:
-        _enter(s, attempt, None, FIRST_VERDICT, store.put_bytes(_extended_verdict(s, attempt)), actor, tool="quadgate")
-    told = inputs(s, attempt_id)
-    known = store.put_bytes(canonical_bytes(told))
-    _enter(s, attempt, None, INPUTS, known, actor, tool="quadgate")
-    made = _make_manifest(s, attempt_id)
-    kept = store.put_bytes(canonical_bytes(made))
-    try:
-        document = judge(opened(made))
-    except Unreadable as error:
-        raise QuadgateError("evidence_unreadable", error.text) from error
-    document = json.loads(canonical_bytes(document))
-    baseline = str((told["g2_baseline"] or {}).get("hash") or "")
-    rests_on = {"manifest_hash": "sha256:" + kept.sha256, "g2_baseline": baseline}
-    revision = judgements.add(s, attempt_id=attempt_id, document=document, actor=actor, why=kept_reason(why), **rests_on)
-    data = {"revision": revision.revision, "why": audited_reason(why), "verdict": revision.verdict, "hash": revision.hash}
-    data["manifest_hash"] = revision.manifest_hash
-    record(s, actor=actor, action="attempt.judge", object_kind="attempt", object_id=attempt_id, data={**data, "plan_hash": revision.plan_hash})
-    return revision
+    return present_manifest(s, attempt_id)
 
 
 def opened(listed: Mapping[str, Any], verdict: Mapping[str, Any] | None = None) -> Bundle:
@@ -211,14 +171,9 @@ def _judged_before(s: Session, attempt: Attempt, step_id: str | None) -> bool:
     return step is not None and attempt.extension is not None and step.position < int(attempt.extension["position"])
 
 
-def _extended_verdict(s: Session, attempt: Attempt) -> bytes:
-    """Return the verdict that an extension goes on from, as judged then: it travels in the bundle."""
-    wanted = (attempt.extension or {})["from_verdict"]
-    return canonical_bytes(next(v.document for v in attempts.verdicts_of(s, attempt.id) if v.hash == wanted))
-
-
-def _make_manifest(s: Session, attempt_id: str) -> dict[str, Any]:
-    attempt, engagement = _rows(s, attempt_id)
+def present_manifest(s: Session, attempt_id: str) -> dict[str, Any]:
+    """Return what an attempt's manifest would be now."""
+    attempt, engagement = rows_of(s, attempt_id)
     plan_row = plans.revision(s, attempt.plan_id) or PlanRevision()
     keys = {step.id: step.key for step in attempts.steps_of(s, attempt_id)}
     files = repository.files_of(s, attempt_id)
@@ -256,7 +211,7 @@ def _measured(s: Session, attempt: Attempt) -> RunStatus:
     return RunStatus.FINISHED if status is RunStatus.ERROR and left and set(left) == {StepKind.REPORT} else status
 
 
-def _enter(s: Session, attempt: Attempt, step_id: str | None, path: str, stored: Stored, actor: Actor, **about: Any) -> EvidenceFile:
+def enter(s: Session, attempt: Attempt, step_id: str | None, path: str, stored: Stored, actor: Actor, **about: Any) -> EvidenceFile:
     """Insert or renew the row of a path, and record it."""
     if not re.fullmatch(r"evidence/[^\x00-\x1f\\]{1,280}", path) or {"", ".", ".."} & set(path.split("/")):
         raise Refused("bad_path", N_("{path} is no path of an evidence bundle."), path=repr(path))
@@ -276,7 +231,8 @@ def _enter(s: Session, attempt: Attempt, step_id: str | None, path: str, stored:
     return row
 
 
-def _rows(s: Session, attempt_id: str) -> tuple[Attempt, Engagement]:
+def rows_of(s: Session, attempt_id: str) -> tuple[Attempt, Engagement]:
+    """Return an attempt with its engagement. Raises NotFound."""
     attempt = attempts.attempt(s, attempt_id)
     engagement = engagements.engagement(s, attempt.engagement_id) if attempt else None
     if attempt is None or engagement is None:

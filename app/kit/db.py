@@ -6,9 +6,10 @@ once with "database is locked" in spite of the busy time-out. One request or tas
 
 from __future__ import annotations
 
+import logging
 import uuid as _stdlib_uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,10 @@ from sqlalchemy.orm import DeclarativeBase, Session, mapped_column
 from sqlalchemy.types import TypeDecorator
 
 from app.settings import settings
+
+log = logging.getLogger("quadgate.database")
+Transactions = Callable[[], AbstractContextManager[Session]]  # opens one short transaction after another: `write_session` at the edge
+_AFTER = "after_commit"
 
 NAMING = {
     "ix": "ix_%(column_0_label)s",
@@ -109,10 +114,22 @@ def read_session() -> Iterator[Session]:
 
 @contextmanager
 def write_session() -> Iterator[Session]:
-    """Open a session for writing; commits when the block ends well, rolls back when it does not."""
+    """Open a session for writing; commits when the block ends well, rolls back when it does not. Then does what was asked for by `after_commit`."""
     engine = engine_for(settings().database_url).execution_options(quadgate_begin="IMMEDIATE")
-    with Session(engine, expire_on_commit=False) as session, session.begin():
-        yield session
+    with Session(engine, expire_on_commit=False) as session:
+        with session.begin():
+            yield session
+        later: list[Callable[[Transactions], None]] = session.info.pop(_AFTER, [])
+    for work in later:
+        try:
+            work(write_session)
+        except Exception:
+            log.exception("what was to follow a commit failed; what was committed stands")
+
+
+def after_commit(session: Session, work: Callable[[Transactions], None]) -> None:
+    """Have work done once the transaction of `write_session` is committed and over: what takes long must hold no lock that others wait for."""
+    session.info.setdefault(_AFTER, []).append(work)
 
 
 def writes(session: Session) -> bool:

@@ -13,6 +13,8 @@ from app.attempts.access import find_attempt
 from app.audit import chain
 from app.evidence import store
 from app.evidence import usecases as evidence
+from app.evidence.judgement import TRIES, changing
+from app.kit.db import Transactions
 from app.kit.errors import Refused
 from app.kit.i18n import N_
 from app.reports import repository
@@ -32,23 +34,43 @@ def dataset(s: Session, *, attempt_id: str, language: str) -> dict[str, Any]:
     return data
 
 
-def render(s: Session, *, attempt_id: str, language: str, actor: Actor = SYSTEM) -> Report:
-    """Return the report of an attempt in a language, made if there is none of the present facts.
+def render(begin: Transactions, *, attempt_id: str, language: str, actor: Actor = SYSTEM) -> Report:
+    """Return the report of an attempt in a language, made if there is none of the present facts. The PDF is made outside any transaction.
 
     Same facts: the same row. A new judgement or new approvals: the next revision, the former stays. Raises NotFound for an unknown
     attempt, QuadgateError when the PDF cannot be made or stored.
     """
-    data, facts = _dataset(s, attempt_id, language)
-    revision, tag = int(data["document"]["revision"]), str(data["language"])
-    found = next((r for r in repository.reports_of(s, attempt_id) if r.revision == revision and r.language == tag), None)
-    if found is not None:
-        return found
-    stored = store.put_bytes(render_pdf(data, facts.manifest or None))
+    for _ in range(TRIES):
+        with begin() as s:
+            data, facts = _dataset(s, attempt_id, language)
+            if (found := _issued(s, attempt_id, data)) is not None:
+                return found
+        stored = store.put_bytes(render_pdf(data, facts.manifest or None))
+        with begin() as s:
+            present, now_facts = _dataset(s, attempt_id, language)
+            if (found := _issued(s, attempt_id, present)) is not None:
+                return found
+            if (now_facts.basis, _revision(present)) == (facts.basis, _revision(data)):
+                return _keep(s, attempt_id, data, facts, stored, actor)
+    raise changing()
+
+
+def _revision(data: dict[str, Any]) -> int:
+    return int(data["document"]["revision"])
+
+
+def _issued(s: Session, attempt_id: str, data: dict[str, Any]) -> Report | None:
+    """Return the report that says all this already."""
+    wanted = (_revision(data), str(data["language"]))
+    return next((r for r in repository.reports_of(s, attempt_id) if (r.revision, r.language) == wanted), None)
+
+
+def _keep(s: Session, attempt_id: str, data: dict[str, Any], facts: Facts, stored: store.Stored, actor: Actor) -> Report:
     report = Report(
         attempt_id=attempt_id,
-        language=tag,
-        revision=revision,
-        number=document_number(str(facts.engagement["code"]), facts.gate, revision),
+        language=str(data["language"]),
+        revision=_revision(data),
+        number=document_number(str(facts.engagement["code"]), facts.gate, _revision(data)),
         sha256=stored.sha256,
         size=stored.size,
         manifest_hash=facts.manifest_hash,
@@ -58,21 +80,23 @@ def render(s: Session, *, attempt_id: str, language: str, actor: Actor = SYSTEM)
     )
     s.add(report)
     s.flush()
-    written = {"number": report.number, "language": tag, "sha256": report.sha256, "manifest_hash": report.manifest_hash, "basis": report.basis}
+    written = {"number": report.number, "language": report.language, "sha256": report.sha256}
+    written |= {"manifest_hash": report.manifest_hash, "basis": report.basis}
     chain.record(s, actor=actor, action="report_rendered", object_kind="report", object_id=report.id, data=written)
     return report
 
 
-def print_again(s: Session, *, attempt_id: str, actor: Actor) -> list[Report]:
+def print_again(begin: Transactions, *, attempt_id: str, actor: Actor) -> list[Report]:
     """Print a judged attempt's report in both languages with what was recorded since: approvals, the register. Same facts, same report.
 
     Raises Refused while the attempt is not finished, since its own last step prints the first issue.
     """
     require(actor, Permission.RECORD_DEVIATION)
-    attempt, _ = find_attempt(s, attempt_id, actor)
-    if attempt.status != RunStatus.FINISHED or attempt.verdict is None:
-        raise Refused("not_finished", N_("There is no report to print again: the attempt is not finished, or was not judged."))
-    return [render(s, attempt_id=attempt_id, language=language, actor=actor) for language in LANGUAGES]
+    with begin() as s:
+        attempt, _ = find_attempt(s, attempt_id, actor)
+        if attempt.status != RunStatus.FINISHED or attempt.verdict is None:
+            raise Refused("not_finished", N_("There is no report to print again: the attempt is not finished, or was not judged."))
+    return [render(begin, attempt_id=attempt_id, language=language, actor=actor) for language in LANGUAGES]
 
 
 def latest(s: Session, *, attempt_id: str, language: str) -> Report | None:

@@ -20,7 +20,7 @@ from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, Forbidden, NotFound, Refused
 from app.reports.usecases import dataset, print_again
 from tests.people import Cast
-from tests.scenes import decide, engage, run
+from tests.scenes import decide, engage, run, within
 
 SOON = (clock.now() + timedelta(days=30)).date().isoformat()
 
@@ -156,13 +156,13 @@ def test_a_report_printed_again_holds_what_was_recorded_since_and_the_same_facts
         engagement = engage(s, cast)
         attempt = run(s, cast, engagement, "G1")
         with pytest.raises(Forbidden):
-            print_again(s, attempt_id=attempt.id, actor=cast.viewer)
-        first = print_again(s, attempt_id=attempt.id, actor=cast.wang_fang)
+            print_again(within(s), attempt_id=attempt.id, actor=cast.viewer)
+        first = print_again(within(s), attempt_id=attempt.id, actor=cast.wang_fang)
         _entry(s, engagement, cast.li_wei)
-        second, third = (print_again(s, attempt_id=attempt.id, actor=cast.wang_fang) for _ in range(2))
+        second, third = (print_again(within(s), attempt_id=attempt.id, actor=cast.wang_fang) for _ in range(2))
         running = start_attempt(s, engagement_id=engagement.id, gate="G2", actor=cast.li_wei)
         with pytest.raises(Refused, match="not finished"):
-            print_again(s, attempt_id=running.id, actor=cast.wang_fang)
+            print_again(within(s), attempt_id=running.id, actor=cast.wang_fang)
     assert [r.language for r in first] == ["zh-CN", "en"]
     assert {r.revision for r in second} == {first[0].revision + 1}
     assert [r.id for r in second] == [r.id for r in third]

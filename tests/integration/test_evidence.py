@@ -16,14 +16,15 @@ from app.attempts.models import Attempt, VerdictRevision
 from app.attempts.usecases import attempt_view, start_attempt
 from app.audit.models import AuditRow
 from app.evidence import repository, store
-from app.evidence.usecases import export_bundle, inputs, judge_attempt, manifest
+from app.evidence.judgement import judge_attempt
+from app.evidence.usecases import export_bundle, inputs, manifest
 from app.kit.db import write_session
 from app.kit.errors import Forbidden, QuadgateError, Refused
 from gates.bundle import Unreadable, read_bundle
 from gates.canonical import canonical_bytes, sha256_of
 from gates.judge import judge
 from tests.people import Cast
-from tests.scenes import bring, engage, finish
+from tests.scenes import bring, engage, finish, within
 
 
 def _attempt(s, cast: Cast, **more) -> Attempt:
@@ -74,7 +75,7 @@ def test_a_path_that_leaves_the_bundle_is_refused(cast: Cast, path: str) -> None
 def test_a_judgement_can_be_made_again_from_the_exported_bundle_alone(cast: Cast, tmp_path: Path) -> None:
     with write_session() as s:
         attempt = _attempt(s, cast)
-        revision = judge_attempt(s, attempt_id=attempt.id, actor=SYSTEM)
+        revision = judge_attempt(within(s), attempt_id=attempt.id, actor=SYSTEM)
         finish(s, attempt, None)
         export_bundle(s, attempt_id=attempt.id, dest=tmp_path / "G1.zip", actor=cast.wang_fang)
         export_bundle(s, attempt_id=attempt.id, dest=tmp_path / "again.zip", actor=cast.wang_fang)
@@ -101,9 +102,9 @@ def test_one_changed_byte_in_the_export_makes_it_unreadable(cast: Cast, tmp_path
 def test_judging_again_adds_a_revision_and_replaces_none(cast: Cast) -> None:
     with write_session() as s:
         attempt = _attempt(s, cast)
-        first = judge_attempt(s, attempt_id=attempt.id, actor=SYSTEM)
+        first = judge_attempt(within(s), attempt_id=attempt.id, actor=SYSTEM)
         finish(s, attempt, None)
-        second = judge_attempt(s, attempt_id=attempt.id, actor=cast.li_wei)
+        second = judge_attempt(within(s), attempt_id=attempt.id, actor=cast.li_wei)
         rows = s.execute(select(VerdictRevision).order_by(VerdictRevision.revision)).scalars().all()
         view = attempt_view(s, attempt_id=attempt.id, actor=cast.viewer)
     assert [r.revision for r in rows] == [1, 2]
@@ -115,7 +116,7 @@ def test_nobody_judges_an_attempt_early(cast: Cast) -> None:
     with write_session() as s:
         attempt = _attempt(s, cast)
         with pytest.raises(Refused, match="still going on"):
-            judge_attempt(s, attempt_id=attempt.id, actor=cast.li_wei)
+            judge_attempt(within(s), attempt_id=attempt.id, actor=cast.li_wei)
         assert s.execute(select(VerdictRevision)).first() is None
 
 
@@ -130,9 +131,9 @@ def test_a_rehearsal_is_not_judged_and_a_viewer_does_not_judge(cast: Cast) -> No
     with write_session() as s:
         attempt = _attempt(s, cast, rehearsal=True)
         with pytest.raises(Refused, match="never judged"):
-            judge_attempt(s, attempt_id=attempt.id, actor=cast.li_wei)
+            judge_attempt(within(s), attempt_id=attempt.id, actor=cast.li_wei)
         with pytest.raises(Forbidden):
-            judge_attempt(s, attempt_id=attempt.id, actor=cast.viewer)
+            judge_attempt(within(s), attempt_id=attempt.id, actor=cast.viewer)
 
 
 def _alter(path: Path) -> None:
@@ -163,7 +164,7 @@ def test_a_stored_file_that_cannot_be_had_stops_judgement_and_export_by_its_name
             assert lost.path in caught.value.text("zh_CN")
             assert list(tmp_path.iterdir()) == []
         with pytest.raises(QuadgateError, match=lost.path):
-            judge_attempt(s, attempt_id=attempt.id, actor=replace(SYSTEM, via="engine"))
+            judge_attempt(within(s), attempt_id=attempt.id, actor=replace(SYSTEM, via="engine"))
         assert s.execute(select(VerdictRevision)).first() is None
 
 
@@ -179,7 +180,7 @@ def test_an_export_writes_over_nothing(cast: Cast, tmp_path: Path) -> None:
 def test_the_zip_holds_only_what_a_bundle_has(cast: Cast, tmp_path: Path) -> None:
     with write_session() as s:
         attempt = _attempt(s, cast)
-        judge_attempt(s, attempt_id=attempt.id, actor=SYSTEM)
+        judge_attempt(within(s), attempt_id=attempt.id, actor=SYSTEM)
         export_bundle(s, attempt_id=attempt.id, dest=tmp_path / "b.zip", actor=cast.li_wei)
     with zipfile.ZipFile(tmp_path / "b.zip") as archive:
         names = archive.namelist()

@@ -20,7 +20,8 @@ from app.audit.models import AuditRow
 from app.engagements.models import Engagement
 from app.engagements.usecases import overview
 from app.engine import policy
-from app.evidence.usecases import export_bundle, judge_attempt, register
+from app.evidence.judgement import judge_attempt
+from app.evidence.usecases import export_bundle, register
 from app.kit.clock import now
 from app.kit.db import read_session, write_session
 from app.kit.errors import Forbidden, Refused
@@ -38,7 +39,7 @@ from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, job_step, make
 from tests.integration.test_api import assert_problem
 from tests.integration.web_client import Browser, Robot
 from tests.people import Cast
-from tests.scenes import bring, document, engage, run
+from tests.scenes import bring, document, engage, run, within
 
 WAY_ON = {"pairs": 2, "done": None, "may": True, "reason": {"en": "2 more run pairs can decide it.", "zh-CN": "可补充 2 个轮次对。"}}
 CHECK = {"id": "g3.x", "title": {"en": "Drop", "zh-CN": "降幅"}, "verdict": "inconclusive", "severity": "blocking", "value": "1"}
@@ -152,7 +153,7 @@ def test_while_the_extension_runs_only_its_own_runs_are_sealed_and_stay_so_when_
         s.flush()
         assert figures() == ([True, False], [True, False], True)
         with pytest.raises(Refused, match="still going on"):
-            judge_attempt(s, attempt_id=attempt.id, actor=cast.li_wei)
+            judge_attempt(within(s), attempt_id=attempt.id, actor=cast.li_wei)
         after = start_attempt(s, engagement_id=attempt.engagement_id, gate="G3", actor=cast.li_wei)
         assert figures()[2] is True
         after.status, after.verdict = "finished", "pass"  # the gate is over
@@ -178,7 +179,7 @@ def test_a_g3_that_ended_without_a_judgement_never_compares_the_arms(cast: Cast,
         with pytest.raises(Refused, match="handed out when it is judged"):
             export_bundle(s, attempt_id=attempt.id, dest=tmp_path / "peek.zip", actor=cast.admin)
         with pytest.raises(Refused):
-            judge_attempt(s, attempt_id=attempt.id, actor=cast.li_wei)
+            judge_attempt(within(s), attempt_id=attempt.id, actor=cast.li_wei)
 
 
 def test_the_api_extends_once_and_refuses_with_a_problem(cast: Cast) -> None:
@@ -328,14 +329,14 @@ def test_real_evidence_of_both_parts_is_judged_pooled_and_offline_again(cast: Ca
         engagement.g2_baseline = {**told["g2_baseline"], "attempt": "-"}
         engagement.targets = {**engagement.targets, "hosts": {HOST: {"groups": ["engine", "loadgen"]}}}
         _bring_all(s, attempt, evidence.files)
-        first = judge_attempt(s, attempt_id=attempt.id, actor=SYSTEM)
+        first = judge_attempt(within(s), attempt_id=attempt.id, actor=SYSTEM)
         conclude(s, attempt, first.document)
         attempt.status = "finished"
         s.flush()
         assert (first.verdict, first.document["extension"]["may"]) == ("inconclusive", True), first.document["summary"]["en"]
         extend(s, attempt_id=attempt.id, actor=cast.li_wei)
         _bring_all(s, attempt, extended_evidence(truth, plan, first.document).files)
-        second = judge_attempt(s, attempt_id=attempt.id, actor=SYSTEM)
+        second = judge_attempt(within(s), attempt_id=attempt.id, actor=SYSTEM)
         conclude(s, attempt, second.document)
         attempt.status = "finished"
         s.flush()

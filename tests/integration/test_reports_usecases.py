@@ -25,7 +25,7 @@ from app.up.ending import STOPPED
 from gates.canonical import canonical_bytes, sha256_of
 from gates.model import StepKind
 from tests.people import Cast
-from tests.scenes import engage
+from tests.scenes import engage, within
 from tests.unit.reports import samples
 
 
@@ -64,9 +64,9 @@ def test_the_same_facts_give_the_same_row_and_both_languages_share_number_and_ba
     with write_session() as s:
         attempt = start(s, cast)
         row = judge(s, attempt)
-        zh = usecases.render(s, attempt_id=attempt.id, language="zh_CN")
-        en = usecases.render(s, attempt_id=attempt.id, language="en")
-        assert usecases.render(s, attempt_id=attempt.id, language="zh-CN").id == zh.id
+        zh = usecases.render(within(s), attempt_id=attempt.id, language="zh_CN")
+        en = usecases.render(within(s), attempt_id=attempt.id, language="en")
+        assert usecases.render(within(s), attempt_id=attempt.id, language="zh-CN").id == zh.id
         assert (zh.language, en.language) == ("zh-CN", "en")
         assert zh.number == en.number == "ACC-DEMO-G1-R0"
         assert zh.basis == en.basis
@@ -87,23 +87,23 @@ def test_ending_the_attempt_after_its_report_was_written_changes_nothing_in_it(c
         attempt = start(s, cast)
         attempt.status = "running"
         judge(s, attempt)
-        first = usecases.render(s, attempt_id=attempt.id, language="zh-CN")
+        first = usecases.render(within(s), attempt_id=attempt.id, language="zh-CN")
         attempt.status, attempt.verdict, attempt.finished_at = "finished", "pass", now()
         s.flush()
-        assert usecases.render(s, attempt_id=attempt.id, language="zh-CN").id == first.id
+        assert usecases.render(within(s), attempt_id=attempt.id, language="zh-CN").id == first.id
 
 
 def test_new_approvals_and_a_new_judgement_each_give_the_next_revision_and_the_former_stays(cast: Cast) -> None:
     with write_session() as s:
         attempt = start(s, cast)
         row = judge(s, attempt)
-        first = usecases.render(s, attempt_id=attempt.id, language="en")
+        first = usecases.render(within(s), attempt_id=attempt.id, language="en")
         sign_off(s, attempt, row, "vendor", cast)
         sign_off(s, attempt, row, "customer", cast)
-        second = usecases.render(s, attempt_id=attempt.id, language="en")
-        late = usecases.render(s, attempt_id=attempt.id, language="zh-CN")
+        second = usecases.render(within(s), attempt_id=attempt.id, language="en")
+        late = usecases.render(within(s), attempt_id=attempt.id, language="zh-CN")
         judge(s, attempt, 2, "fail")
-        third = usecases.render(s, attempt_id=attempt.id, language="en")
+        third = usecases.render(within(s), attempt_id=attempt.id, language="en")
         assert [r.number[-2:] for r in (first, second, late, third)] == ["R0", "R1", "R1", "R2"]
         assert "SIGNED OFF" in text_of(second)
         assert "王芳" in text_of(second)
@@ -124,7 +124,7 @@ def test_the_attached_dataset_is_the_one_that_the_use_case_returns(cast: Cast) -
     with write_session() as s:
         attempt = start(s, cast)
         judge(s, attempt)
-        report = usecases.render(s, attempt_id=attempt.id, language="zh-CN")
+        report = usecases.render(within(s), attempt_id=attempt.id, language="zh-CN")
         data = usecases.dataset(s, attempt_id=attempt.id, language="zh-CN")
     attached = pypdf.PdfReader(io.BytesIO(store.read(report.sha256))).attachments
     assert json.loads(attached["results.json"][0]) == json.loads(canonical_bytes(data))

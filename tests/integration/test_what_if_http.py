@@ -9,11 +9,11 @@ from app.accounts.actor import SYSTEM
 from app.attempts.models import VerdictRevision
 from app.attempts.usecases import start_attempt
 from app.audit.models import AuditRow
-from app.evidence.usecases import judge_attempt
+from app.evidence.judgement import judge_attempt
 from app.kit.db import write_session
 from tests.integration.web_client import Browser, Robot
 from tests.people import Cast
-from tests.scenes import bring, engage, finish, run
+from tests.scenes import bring, engage, finish, run, within
 from tests.unit.rack.simulate import evidence
 
 STRICTER = "g1: {link: {mtu_min: 9000 B}}"
@@ -28,7 +28,7 @@ def arrival(cast: Cast) -> str:
         for path, data in evidence().items():
             if path != "evidence/inputs.json":
                 bring(s, attempt, path, data)
-        assert judge_attempt(s, attempt_id=attempt.id, actor=SYSTEM).verdict == "pass"
+        assert judge_attempt(within(s), attempt_id=attempt.id, actor=SYSTEM).verdict == "pass"
         finish(s, attempt, None)
         return attempt.id
 

@@ -18,8 +18,7 @@ def move(ctx: Ctx) -> Outcome:
         if language in made:
             continue
         try:
-            with write_session() as s:
-                made[language] = usecases.render(s, attempt_id=ctx.attempt.id, language=language).id
+            made[language] = usecases.render(write_session, attempt_id=ctx.attempt.id, language=language).id
         except QuadgateError as error:
             return failed(words.reports_failed(error.pair()), result={**memo, "reports": made})
         return Outcome(step={"status": "running", "result": {**memo, "reports": made}, "problem": None})

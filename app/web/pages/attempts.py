@@ -109,8 +109,7 @@ def retry(request: Request, attempt_id: str, who: Signed, _form: Form) -> Respon
 @router.post("/reports")
 def print_again(attempt_id: str, who: Signed, _form: Form) -> Response:
     """Print the report again with what was recorded since."""
-    with write_session() as s:
-        reports.print_again(s, attempt_id=attempt_id, actor=who.actor)
+    reports.print_again(write_session, attempt_id=attempt_id, actor=who.actor)
     return flash.redirect(f"/attempts/{attempt_id}", "printed")
 
 
