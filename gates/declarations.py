@@ -112,9 +112,9 @@ _CLAIM_LIMITS: Mapping[str, tuple[str, Callable[[Plan], Limit]]] = MappingProxyT
         "calibration": ("validity.calibration_error_max", lambda p: Limit("<=", high=p.validity.calibration_error_max)),
         "littles_law": ("validity.littles_law_max", lambda p: Limit("<=", high=p.validity.littles_law_max)),
         "output_identity": ("validity.divergence_excess_max", lambda p: Limit("<=", high=p.validity.divergence_excess_max)),
-        "placebo": ("validity.placebo_gain_max", lambda p: Limit("<=", high=p.validity.placebo_gain_max)),
-        "replay": ("validity.replay_gain_max", lambda p: Limit("<=", high=p.validity.replay_gain_max)),
-        "baselines_agree": ("g3.agreement_max", lambda p: Limit("<=", high=p.g3.agreement_max)),
+        "placebo": ("validity.placebo_gain_max, arms.controls", lambda p: Limit("<=", high=p.validity.placebo_gain_max)),
+        "replay": ("validity.replay_gain_max, arms.prompts", lambda p: Limit("<=", high=p.validity.replay_gain_max)),
+        "baselines_agree": ("g3.agreement_max, decision.rule", lambda p: Limit("<=", high=p.g3.agreement_max)),
         "g2_agreement": ("g3.agreement_max", lambda p: Limit("<=", high=p.g3.agreement_max)),
         "gain_explained": ("validity.gain_explained_max", lambda p: Limit("<=", high=p.validity.gain_explained_max)),
     }

@@ -51,7 +51,8 @@ def check(
         typer.echo(json.dumps({"hash": plan.hash, "plan": plan.data, "odds": found}, ensure_ascii=False))
         return
     typer.echo(plan.hash)
-    for text in (found["summary"], *found["warnings"], *found["assumptions"]):
+    alarms = [row["text"] for row in found["fitting_limits"]]  # claims that chance alone breaches at the plan's own run_variation
+    for text in (found["summary"], *found["warnings"], *alarms, *found["assumptions"]):
         say(text[language], err=True)
 
 

@@ -75,3 +75,12 @@ def test_plan_check_keeps_the_hash_alone_on_standard_output_and_warns_beside_it(
     assert "余量过薄" in result.stderr
     found = json.loads(cli("plan", "check", empty, "--json").stdout)
     assert found["odds"]["plan_hash"] == found["hash"]
+
+
+@pytest.mark.parametrize(("variation", "alarms"), [("0.02", True), ("0.001", False)])
+def test_plan_check_warns_of_limits_that_chance_alone_breaches_at_the_plans_own_variation(cli, tmp_path, variation, alarms):
+    file = tmp_path / "plan.yaml"
+    file.write_text(f"expected: {{run_variation: {variation}}}\n")
+    en, zh = (cli("plan", "check", file, "--lang", language).stderr for language in ("en", "zh-CN"))
+    assert ("validity.placebo_gain_max of 5.00 %" in en and "or with arms.controls" in en) is alarms
+    assert ("仅因偶然" in zh and "arms.controls 设为" in zh) is alarms
