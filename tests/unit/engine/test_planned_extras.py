@@ -78,7 +78,21 @@ def test_the_soak_of_the_default_plan_samples_every_5_s_has_an_hourly_sentinel_a
     soak = job(step, {})["soak"]
     assert (soak["telemetry_s"], soak["sentinel"], "injections" in soak) == (5.0, {"every_s": 3600.0, "prefixes": 16}, False)
     prefixes = soak["rotate_prefixes"] + 16 + 73  # one that was never stored in each of 73 windows at most
-    assert kv_bytes(ENGINE, {**step.params, "key": "soak"}) == prefixes * 16 * step.params["context_tokens"]
+    new = 16 + 1  # throw-away prompts and the canary, whole: 32,768 + 64 + 64 tokens each
+    assert kv_bytes(ENGINE, {**step.params, "key": "soak"}) == 16 * (prefixes * 32768 + new * 32896)
+
+
+def test_the_placebo_s_bytes_are_counted_though_it_stores_nothing():
+    plan = parse_plan()
+    requests = sum(plan.workload.requests(tier) for tier in plan.workload.tiers)
+
+    def written(arm, store, engine=ENGINE):
+        return kv_bytes(engine, run_step(plan, key="run", arm=arm, run_index=1, prompts="g3", store=store).params) // 16
+
+    assert written("placebo", False) == (requests + 16) * 32896
+    assert written("candidate", True) == requests * 32768 + 17 * 32896
+    assert written("candidate", False) == 17 * 32896  # what it asks is there already
+    assert written("recompute", False, {**ENGINE, "kv_dirs": []}) == 0
 
 
 def test_the_time_of_a_soak_does_not_depend_on_a_guess_of_how_long_its_model_loads():

@@ -12,7 +12,7 @@ from probe.cells_io import NAME, read_tier, write_checkpoint
 from probe.cells_tools import bandwidth_matrix, raw_fio, steady
 from probe.errors import ProbeError, Refused
 from probe.jobspec import check
-from probe.preflight import journal_bytes, require_medium, require_room
+from probe.preflight import before_job, journal_bytes, require_medium, require_room, store_bytes
 
 from tests.unit.probe.kit import ROOT, job_spec
 
@@ -198,3 +198,13 @@ def test_cells_name_their_kinds_once():
     for cells in ([{"cell": "reboot"}], [{"cell": "fio"}, {"cell": "fio"}], ["fio"]):
         with pytest.raises(ProbeError, match="cells must be"):
             check(job_spec("run", 1, cells=cells))
+
+
+def test_a_job_that_stores_nothing_and_asks_only_new_prompts_needs_room_for_all_of_them(tmp_path):
+    spec = job_spec("placebo", 1, engine={"declared": {"kv_bytes_per_token": 10}, "kv_dirs": [str(ROOT / "var")]}, phases={"warmup": 2})
+    assert store_bytes(spec, 0) == 10 * (6 + 8 + 2) * (512 + 16 + 8)
+    hits = job_spec("hits", 1, engine=spec["engine"], phases={"expect_hits": True, "canary": True, "warmup": 2})
+    assert store_bytes(hits, 0) == 10 * 3 * (512 + 16 + 8)
+    spec["engine"]["declared"]["kv_bytes_per_token"] = 10**15
+    with pytest.raises(Refused, match="GB free"):
+        before_job(str(tmp_path), spec, 0)

@@ -55,8 +55,10 @@ def main(order: Dict[str, Any]) -> None:
     if order["store"]:
         for kv_dir in kv_dirs:
             make_room(kv_dir)
-            # Refuses a medium that cannot be made cold, by its name, and one that is too full, with the numbers.
-            probe(order, "room", "--dir", kv_dir, "--bytes", str(-(-int(order["kv_bytes"]) // len(kv_dirs))))
+    for kv_dir in kv_dirs:
+        # Refuses a medium that cannot be made cold, by its name, and one that is too full, with the numbers. The placebo, too, writes what it asks.
+        probe(order, "room", "--dir", kv_dir, "--bytes", str(-(-int(order["kv_bytes"]) // len(kv_dirs))))
+    if order["store"]:
         probe(order, "engine", "stop", "--spec", order["spec"])
         probe(order, "engine", "start", "--spec", order["spec"])
     print("switched")

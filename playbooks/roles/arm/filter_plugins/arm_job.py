@@ -99,11 +99,18 @@ def arm_job(
 def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any]) -> int:
     """Return how many bytes of KV this step writes (prefixes x length x bytes a token), 0 where it stores none.
 
-    A soak's sentinel asks one prefix in each window that was never stored, and leaves it on the medium.
+    These are the stored prefixes, the throw-away prompts, and of an arm that asks what was never stored (the placebo) everything. A soak's sentinel
+    asks one prefix in each window that was never stored, and leaves it on the medium.
     """
-    if not step.get("store") or not engine["kv_dirs"]:
+    if not engine["kv_dirs"]:
         return 0
-    return (_stored(step) + _windows(step)) * int(step["context_tokens"]) * int(engine["kv_token_bytes"])
+    context = int(step["context_tokens"])
+    whole = context + int(step["suffix_tokens"]) + int(step["output_tokens"])
+    stored = _stored(step) + _windows(step) if step.get("store") else 0
+    new = int(step.get("warmup", 0)) + bool(step.get("canary"))
+    if step["kind"] == "run" and not step.get("canary"):
+        new += _prefixes(step)
+    return (stored * context + new * whole) * int(engine["kv_token_bytes"])
 
 
 def expected_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:

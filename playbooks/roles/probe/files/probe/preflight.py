@@ -36,11 +36,24 @@ def require_medium(kv_dirs: List[str], needed: int) -> List[Dict[str, Any]]:
     return rows
 
 
-def store_bytes(spec: Dict[str, Any], prefixes: int) -> Optional[int]:
-    """Return how many bytes of KV so many prefixes of a job are, None where the job file does not say what a token takes."""
+def written_tokens(spec: Dict[str, Any], stored: int) -> int:
+    """Return how many tokens of KV a job writes: `stored` prefixes, its throw-away prompts, and all it asks where it asks what was never stored.
+
+    What a request that hits adds to its prefix is less than a chunk of any offload software, and is not kept.
+    """
+    work, phases = spec["workload"], spec["phases"]
+    whole = int(work["context_tokens"]) + int(work["suffix_tokens"]) + int(work["output_tokens"])
+    new = int(phases.get("warmup") or 0) + bool(phases.get("canary"))
+    if spec["kind"] == "run" and not phases.get("store") and not phases.get("expect_hits"):  # the placebo
+        new += sum(int(tier["requests"]) for tier in work["tiers"])
+    return stored * int(work["context_tokens"]) + new * whole
+
+
+def store_bytes(spec: Dict[str, Any], stored: int) -> Optional[int]:
+    """Return how many bytes of KV a job with so many stored prefixes writes, None where the job file does not say what a token takes."""
     token = (spec["engine"].get("declared") or {}).get("kv_bytes_per_token")
     known = isinstance(token, (int, float)) and not isinstance(token, bool) and token > 0
-    return int(prefixes * int(spec["workload"]["context_tokens"]) * token) if known else None
+    return int(written_tokens(spec, stored) * token) if known else None
 
 
 def journal_bytes(spec: Dict[str, Any]) -> int:
@@ -50,12 +63,9 @@ def journal_bytes(spec: Dict[str, Any]) -> int:
     return min(int(spec["limits"]["disk_quota_bytes"]), int(seconds / float(soak["telemetry_s"]) * SAMPLE_BYTES + requests * REQUEST_BYTES))
 
 
-def before_job(folder: str, spec: Dict[str, Any], prefixes: int) -> List[Dict[str, Any]]:
-    """Check a job before its first request: the medium of what it stores, and room for the journals of a soak. Return what was found."""
-    rows: List[Dict[str, Any]] = []
-    if spec["phases"].get("store"):
-        needed = store_bytes(spec, prefixes)
-        rows += require_medium(list(spec["engine"].get("kv_dirs") or []), needed or 0)
+def before_job(folder: str, spec: Dict[str, Any], stored: int) -> List[Dict[str, Any]]:
+    """Check a job before its first request: the medium of what it writes, and room for the journals of a soak. Return what was found."""
+    rows = require_medium(list(spec["engine"].get("kv_dirs") or []), store_bytes(spec, stored) or 0)
     if spec["kind"] == "soak":
         rows.append(dict(require_room(folder, journal_bytes(spec), "The soak's journals"), fs_type=None, source=None))
     return rows

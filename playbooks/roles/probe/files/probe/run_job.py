@@ -20,9 +20,9 @@ def run_job(job: Job) -> None:
     """Run every phase that the job file asks for, in order."""
     session = Session(job)
     session.begin()
-    if session.phases.get("store"):
-        wanted = list(session.prefixes())
-        preflight.before_job(job.folder, job.spec, len(wanted))
+    wanted = list(session.prefixes()) if session.phases.get("store") else []
+    preflight.before_job(job.folder, job.spec, len(wanted))
+    if wanted:
         session.store(wanted)
     if session.phases.get("cool"):
         session.cool()
