@@ -123,3 +123,17 @@ def test_a_job_has_the_id_that_the_engine_gives_it_and_by_default_that_of_its_st
     given = arm_job(ENGINE, {**step.params, "key": step.key}, ATTEMPT, {}, HOST, {}, "a-run-1.2")
     assert (given["job"], job(step, {})["job"]) == ("a-run-1.2", "a-run-1")
     assert {**given, "job": "a-run-1"} == job(step, {})
+
+
+def test_a_request_may_take_as_long_as_the_largest_tier_needs_to_be_computed():
+    plan = parse_plan()  # up to 32 prompts of 32,832 tokens at once
+    step = run_step(plan, key="run-1", arm="recompute", run_index=1, prompts="g3", store=False)
+
+    def timeout(site, **change):
+        return job(step, site, {**ENGINE, **change})["limits"]["request_timeout_s"]
+
+    assert timeout({}) == 60
+    slow = 32832 * 32 * 0.0001
+    assert timeout({}, prefill_token_s=0.0001) >= 3 * slow > 300
+    assert timeout({"engine": {"request_timeout_s": 900}}, prefill_token_s=0.0001) == 900
+    assert timeout({"engine": {"request_timeout_s": 30}}, prefill_token_s=0.0001) >= 3 * slow  # a wish for less would fail what is only slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ _CELLS = {"checkpoint": ("bytes",), "tier_read": ("bytes",), "fio": (), "ib_writ
 _TOOLS = ("fio", "ib_write_bw")  # on a simulated rack its own programs answer
 _QUOTA = 2_000_000_000  # bytes of journals
 _IDLE_S = 600  # until storing must have ended behind the last answer, where targets.engine.idle_timeout_s says nothing
+_REQUEST_S, _MARGIN, _DECODE_S = 60.0, 3.0, 0.1  # least timeout of a request; its margin; of one output token with a full batch
 _STARTS = 2  # of the engine in one job: before the store phase, and cold; nobody knows beforehand how long a model loads
 
 
@@ -82,7 +84,7 @@ def arm_job(
         "soak": _soak(step, site, host),
         **_cells(engine, step, site, host),
         "limits": {
-            "request_timeout_s": settings.get("request_timeout_s", 60),
+            "request_timeout_s": max(request_timeout_s(engine, step), float(settings.get("request_timeout_s") or 0)),
             "start_timeout_s": engine["start_timeout_s"],
             "stop_timeout_s": engine["stop_timeout_s"],
             "disk_quota_bytes": int(site.get("disk_quota_bytes", _QUOTA)),
@@ -97,7 +99,7 @@ def arm_job(
 
 
 def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any]) -> int:
-    """Return how many bytes of KV this step writes (prefixes x length x bytes a token), 0 where it stores none.
+    """Return how many bytes of KV this step writes, 0 where the arm has no medium.
 
     These are the stored prefixes, the throw-away prompts, and of an arm that asks what was never stored (the placebo) everything. A soak's sentinel
     asks one prefix in each window that was never stored, and leaves it on the medium.
@@ -127,6 +129,17 @@ def expected_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
 
 def _load_s(step: Mapping[str, Any]) -> float:
     """Return the seconds of a soak's load, 0 of a run, whose length is a count of requests."""
+def request_timeout_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
+    """Return the seconds after which a request counts as failed: with as many in flight as the largest tier has, the last of them waits for all.
+
+    Prefill is serial; what is loaded instead takes no longer where the product is worth anything. Three times that, at least a minute.
+    """
+    prompt = int(step["context_tokens"]) + int(step["suffix_tokens"])
+    most = max(int(tier["tier"]) for tier in (*step["tiers"], {"tier": step.get("tier") or 1}))
+    alone = prompt * max(float(engine["prefill_token_s"]), float(engine["load_token_s"] or 0))
+    return float(max(_REQUEST_S, math.ceil(_MARGIN * (most * alone + int(step["output_tokens"]) * _DECODE_S))))
+
+
     return float(step["seconds"]) if step["kind"] == "soak" else 0.0
 
 
