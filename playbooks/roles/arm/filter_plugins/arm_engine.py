@@ -44,6 +44,8 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
     keys = dict(arms[arm] or {})
     root = str(host["root"])
     medium = keys.get("mount_path")
+    if engine.get("cool") == "reset" and kind == "vllm_cpu":
+        raise ValueError("targets.engine.cool is reset, and vLLM of kind vllm_cpu keeps no prefix cache that could be reset. Leave it out.")
     place = {
         "port": int(engine.get("port", 18461)) + int(host.get("index", 0)),
         "kv_dir": f"{medium_root(site, str(medium), root)}/{attempt}" if medium else None,
@@ -129,6 +131,7 @@ def _lab(
         "kv_dirs": [place["kv_dir"]] if place["kv_dir"] else [],
         "array_stats": place["array_stats"],
         "declared": {},
+        "reset": "/reset_prefix_cache",
         "kv_token_bytes": int(config.get("kv_bytes_per_token", 16)),
         "arm": _flat(keys, {"model": model, **{k: config[k] for k in SOFTWARE if k in config}, **({"kv_tier": "files"} if place["kv_dir"] else {})}),
         "prefill_token_s": 1.0 / float(config.get("prefill_tokens_per_s", 1e6)),
@@ -209,6 +212,8 @@ def _real(
             engine.get("kv_bytes_per_token") or 262144
         ),  # the largest of the common models, so that room is never guessed too small
         "declared": {"kv_bytes_per_token": engine.get("kv_bytes_per_token"), "block_tokens": engine.get("block_tokens")},
+        # The connector's own cache in host memory goes too, and what it has on files stays; without a connector vLLM refuses that word.
+        "reset": "/reset_prefix_cache" + ("?reset_external=true" if found["kv_dirs"] else ""),
         "arm": _flat({k: v for k, v in keys.items() if k in MEDIUM}, found["software"]),
         "prefill_token_s": float(engine.get("prefill_token_s", 0.00005)),
         "load_token_s": float(engine.get("load_token_s", 0.00002)) if found["kv_dirs"] else None,

@@ -34,6 +34,7 @@ def arm_job(
         raise ValueError(f"The step {step.get('key')} cannot become a job, it lacks {', '.join(lacking)}.")
     settings = site.get("engine") or {}
     probe = [host["python"], "-I", f"{host['root']}/probe.pyz", "engine"]
+    reset = settings.get("cool") == "reset"
     expected = round(expected_s(engine, step), 1)
     return {
         "schema": 1,
@@ -54,11 +55,12 @@ def arm_job(
             },
             "pid_file": engine["pid_file"],
             "group": engine.get("group"),
-            "kv_dirs": engine["kv_dirs"],
             "metrics_urls": engine.get("metrics_urls") or [],
             "idle": engine.get("idle"),
+            "kv_dirs": engine["kv_dirs"],
             "array_stats": engine["array_stats"],
             "declared": engine["declared"],
+            **({"reset": engine["reset"]} if reset else {}),
         },
         "arm": engine["arm"],
         "workload": {
@@ -74,7 +76,7 @@ def arm_job(
         "phases": {
             "store": bool(step.get("store")) and bool(engine["kv_dirs"]),
             "store_concurrency": int(settings.get("store_concurrency", 8)),
-            "cool": bool(step.get("cool", True)),
+            "cool": bool(step.get("cool", True)) and ("reset" if reset else True),
             "warmup": int(step.get("warmup", 0)),
             "canary": bool(step.get("canary")),
             "expect_hits": bool(step.get("canary")) and bool(engine["kv_dirs"]),
@@ -87,9 +89,9 @@ def arm_job(
             "request_timeout_s": max(request_timeout_s(engine, step), float(settings.get("request_timeout_s") or 0)),
             "start_timeout_s": engine["start_timeout_s"],
             "stop_timeout_s": engine["stop_timeout_s"],
+            "idle_timeout_s": settings.get("idle_timeout_s", _IDLE_S),
             "disk_quota_bytes": int(site.get("disk_quota_bytes", _QUOTA)),
             # A soak's load has its seconds beside it: the probe starts this time anew when the load begins.
-            "idle_timeout_s": settings.get("idle_timeout_s", _IDLE_S),
             "deadline_s": max(
                 max(600, int(10 * (expected - _load_s(step)))) + _STARTS * engine["start_timeout_s"],
                 int(step.get("timeout_s") or 0) - int(_load_s(step)),
@@ -127,8 +129,6 @@ def expected_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
     return float(_BEGIN_S + _TIER_S * len(step["tiers"]) + store + other + load)
 
 
-def _load_s(step: Mapping[str, Any]) -> float:
-    """Return the seconds of a soak's load, 0 of a run, whose length is a count of requests."""
 def request_timeout_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
     """Return the seconds after which a request counts as failed: with as many in flight as the largest tier has, the last of them waits for all.
 
@@ -140,6 +140,8 @@ def request_timeout_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> flo
     return float(max(_REQUEST_S, math.ceil(_MARGIN * (most * alone + int(step["output_tokens"]) * _DECODE_S))))
 
 
+def _load_s(step: Mapping[str, Any]) -> float:
+    """Return the seconds of a soak's load, 0 of a run, whose length is a count of requests."""
     return float(step["seconds"]) if step["kind"] == "soak" else 0.0
 
 
