@@ -16,7 +16,7 @@ from gates.text import Text
 TITLES = {
     "hbm_cold": Text("GPU cache cold", "GPU 缓存为冷态"),
     "page_cache_cold": Text("Page cache cold", "页缓存为冷态"),
-    "engine_restarted_cold": Text("Engine restarted before the run", "本轮之前引擎已重启"),
+    "engine_restarted_cold": Text("Engine restarted, or reset and shown cold, before the run", "本轮之前引擎已重启，或已复位并证明为冷态"),
     "array_cold": Text("Array cache cold", "阵列缓存为冷态"),
     "external_hits": Text("KV recovered from the external tier", "KV 由外部层恢复"),
     "device_bytes": Text("Device bytes match the recovered KV", "设备读取量与恢复的 KV 相符"),

@@ -9,6 +9,7 @@ from typing import Any
 from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
 from gates.readers.prometheus import Sources, sources
 from gates.readers.strict import at, count, exact
+from gates.rules import cold_reset
 from gates.rules.claim import Finding, Findings, Run, fold, holds, not_applicable, unknown
 from gates.rules.estimates import percent
 from gates.text import Text
@@ -113,7 +114,7 @@ def _resident(run: Run, row: dict[str, Any], tier: int | None, limit: Decimal) -
 
 
 def engine_restarted_cold(data: Findings, arm: str) -> ClaimResult:
-    """Whether the engine process was started for this run, and the same process served it to its end."""
+    """Whether the engine process was started for this run, or reset and shown to be cold, and the same process served it to its end."""
 
     def findings() -> Iterator[Finding]:
         for run in data.of(arm):
@@ -124,14 +125,17 @@ def engine_restarted_cold(data: Findings, arm: str) -> ClaimResult:
                 yield unknown(run, "no engine process was seen after cooling.", "冷处理后未见引擎进程。", files=("coldness.jsonl",))
                 continue
             before = _process(cooled.get("engine_before"))
-            if before is None and not _started_in_cool(run, now):
+            by_reset = cold_reset.asked(run) and before == now
+            if by_reset and (fault := cold_reset.fault_of(run, cooled)):
+                yield fault
+            elif before is None and not _started_in_cool(run, now):
                 yield unknown(
                     run,
                     "nothing shows that the engine was started anew: no process before cooling was noted.",
                     "无法证明引擎为新启动：未记录冷处理前的进程。",
                     files=("coldness.jsonl",),
                 )
-            elif before is not None and before == now:
+            elif before is not None and before == now and not by_reset:
                 reason = Text("the engine that stored or served before is still the one that runs.", "此前写入或服务的引擎进程仍在运行。")
                 yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, files)
             elif any(_seen(run, when, tier) == 0 for tier in run.tiers for when in ("before_tier", "after_tier")):
@@ -142,7 +146,12 @@ def engine_restarted_cold(data: Findings, arm: str) -> ClaimResult:
                 reason = Text("the engine process changed while it was measured.", "测量期间引擎进程发生变化。")
                 yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, files)
             else:
-                reason = Text("the engine was started for each run and served it to its end.", "每轮之前引擎均已重启，并服务至本轮结束。")
+                anew = Text("the engine was started for each run and served it to its end.", "每轮之前引擎均已重启，并服务至本轮结束。")
+                emptied = Text(
+                    "the engine's GPU cache was reset for each run, shown empty, and the engine served the run to its end.",
+                    "每轮之前引擎的 GPU 缓存均已复位并证明为空，且引擎服务至本轮结束。",
+                )
+                reason = emptied if by_reset else anew
                 yield Finding(ClaimStatus.HOLDS, reason, None, run.key, None, files)
 
     return fold("engine_restarted_cold", arm, findings())

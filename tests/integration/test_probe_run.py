@@ -99,6 +99,21 @@ def test_a_run_stores_cools_warms_tries_a_canary_measures_and_brings_everything_
     assert set(f"{journals} job.json engine.json arm.json client.json workload.json heartbeat.json exit.json pack.json".split()) <= names
 
 
+def test_a_run_on_an_engine_that_is_reset_keeps_its_process_and_shows_that_its_cache_is_empty(place):
+    spec = with_lab(place, "reset", phases={**PHASES, "cool": "reset"}, workload={"tiers": [{"tier": 2, "requests": 4}]})
+    spec["engine"]["reset"] = "/reset_prefix_cache"
+    folder, end = run(place, spec)
+    assert (end["outcome"], end["error"]) == ("done", None), (folder / "job.log").read_text()
+    phases = {p["phase"]: p for p in lines(folder / "phases.jsonl")}
+    assert all(p["ok"] for p in phases.values()), phases
+    cold = next(c for c in lines(folder / "coldness.jsonl") if c["when"] == "after_cool")
+    assert cold["engine_before"]["pid"] == cold["engine"]["pid"]
+    assert (cold["reset"]["success"], float(cold["reset"]["hits_before"]), cold["reset"]["hits_after"]) == (True, 512, None)
+    canary = phases["canary"]["detail"]
+    assert [int(float(canary[name]["local_hit_tokens"])) for name in ("stored", "new")] == [0, 0]
+    assert {r["usage"]["cached_tokens"] for r in lines(folder / "records.jsonl") if r["phase"] == "measure"} == {512}
+
+
 def test_a_second_run_of_the_set_asks_the_same_prompts_and_does_not_store_again(place):
     spec = with_lab(place, "one")
     first, _ = run(place, spec)

@@ -73,6 +73,41 @@ def test_a_carried_image_is_run_by_its_id_since_its_archive_keeps_no_digest() ->
         engine("candidate", engine={key: value for key, value in SITE["engine"].items() if key != "image_id"})
 
 
+def test_the_developers_endpoints_are_open_only_where_the_reset_is_used() -> None:
+    assert "VLLM_SERVER_DEV_MODE" not in json.dumps(engine("candidate")["files"])
+    native = {"kind": "native", "storage": "fs", "l1": {"gib": 20, "keep": True}}
+    reset = engine("candidate", engine={**SITE["engine"], "cool": "reset"}, offload=native)
+    assert "VLLM_SERVER_DEV_MODE=1" in json.dumps(reset["files"])
+    assert (reset["reset"], reset["arm"]["engine.cool"]) == ("/reset_prefix_cache?reset_external=true", "reset")
+    assert engine("recompute", engine={**SITE["engine"], "cool": "reset"}, offload=native)["reset"] == "/reset_prefix_cache"
+
+
+@pytest.mark.parametrize(
+    ("change", "offloaded", "sentence"),
+    [
+        ({"cool": "reset"}, {}, "says success without emptying what serves"),
+        ({"cool": "reset"}, {"kind": "lmcache_mp", "storage": "fs_native"}, "says success without emptying what serves"),
+        ({"cool": "reset", "listen": "0.0.0.0"}, {"kind": "native", "storage": "fs", "l1": {"gib": 20, "keep": True}}, "everybody on the site"),
+        ({"cool": "warm"}, {}, "one of restart, reset"),
+    ],
+)
+def test_a_reset_that_would_prove_nothing_or_open_the_engine_is_refused(change: dict[str, Any], offloaded: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        engine("candidate", engine={**SITE["engine"], **change}, offload=offload(**offloaded))
+
+
+def test_the_way_to_make_an_engine_cold_reaches_the_job() -> None:
+    arm_job = load(ROLES / "arm/filter_plugins/arm_job.py").arm_job
+    step = {"key": "run-1", "kind": "run", "arm": "recompute", "set": "g3", "tiers": [{"tier": 1, "requests": 1}]}
+    step |= {"context_tokens": 512, "suffix_tokens": 16, "output_tokens": 8, "cool": True}
+    told = {}
+    for cool in ("restart", "reset"):
+        site = {**SITE, "engine": {**SITE["engine"], "cool": cool}, "offload": {"kind": "native", "l1": {"gib": 20, "keep": True}}}
+        job = arm_job(arms.arm_engine(site, "recompute", "G3", 1, "a1", HOST), step, {"id": "a1", "fence": 1, "seed": 1}, site, HOST, {})
+        told[cool] = (job["phases"]["cool"], job["engine"].get("reset"))
+    assert told == {"restart": (True, None), "reset": ("reset", "/reset_prefix_cache")}
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

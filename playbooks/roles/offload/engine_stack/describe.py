@@ -129,7 +129,9 @@ def _software(settings: Settings, connector: Optional[str]) -> Dict[str, Any]:
     e = settings.engine
     names = ("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "max_model_len", "max_num_seqs", "max_num_batched_tokens")
     flat: Dict[str, Any] = {"model": e["model"], "kind": e["kind"], "accelerator": e["accelerator"]}
-    flat.update({name: e[name] for name in (*names, "block_tokens", "kv_cache_dtype", "image", "image_id", "packages") if e.get(name) is not None})
+    flat.update(
+        {name: e[name] for name in (*names, "block_tokens", "kv_cache_dtype", "image", "image_id", "packages", "cool") if e.get(name) is not None}
+    )
     flat.update({f"l0.{key}": value for key, value in settings.tier("l0").items() if value is not None})
     if settings.kind:
         flat.update({"offload": settings.kind, "storage": settings.storage, "kv_tier": connector})

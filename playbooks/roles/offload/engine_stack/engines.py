@@ -51,7 +51,9 @@ def vllm(settings: Settings) -> Dict[str, Any]:
             "quantization": "--quantization",
         },
     )
-    env = {"VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "VLLM_SERVER_DEV_MODE": "1", **ACCELERATOR_ENV[str(e["accelerator"])]}
+    env = {"VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", **ACCELERATOR_ENV[str(e["accelerator"])]}
+    if e.get("cool") == "reset":  # opens the developers' endpoints, the reset among them; settings.py refuses it where others could reach them
+        env["VLLM_SERVER_DEV_MODE"] = "1"
     if e["accelerator"] == "cpu":
         env["VLLM_CPU_KVCACHE_SPACE"] = str(int(e.get("kvcache_space_gib") or 4))
     return {"argv": argv, "env": env, "health_path": "/health"}

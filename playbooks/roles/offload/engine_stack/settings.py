@@ -41,6 +41,7 @@ DEFAULTS: Dict[str, Any] = {
         "start_master": True,
     },
 }
+COOLS = ("restart", "reset")  # how the GPU cache is made cold before each run
 MEDIUM = ("mount_path", "device", "transport", "mount_options", "address")
 
 
@@ -68,6 +69,7 @@ def settings_of(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]],
         if not engine.get(name):
             raise ValueError(f"targets.engine.{name} is missing; an engine of kind {kind_of_engine} needs it.")
     values = _merged(DEFAULTS, offload or {}, "targets.offload")
+    _refuse_a_reset_that_proves_nothing(engine, values)
     for key, value in keys.items():
         if key not in MEDIUM:
             _set(values, key, value)
@@ -82,6 +84,25 @@ def settings_of(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]],
         raise ValueError(f"targets.offload.storage is {storage!r}; with {kind} it is one of {', '.join(KINDS[kind])}.{why}")
     _refuse_what_cannot_be(kind, storage, values)
     return Settings(engine, kind, storage, values)
+
+
+def _refuse_a_reset_that_proves_nothing(engine: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Refuse `engine.cool: reset` where the software says success and keeps what it has, or where its endpoints would be open to the site."""
+    cool, kind = str(engine.get("cool") or "restart"), values.get("kind")
+    if cool not in COOLS:
+        raise ValueError(f"targets.engine.cool is {cool!r}; it is one of {', '.join(COOLS)}.")
+    if cool == "restart":
+        return
+    if engine.get("kind") != "vllm" or kind not in (None, "native"):
+        raise ValueError(
+            f"targets.engine.cool is reset, and with {engine.get('kind')} and offload {kind or 'none'} a reset says success without emptying what "
+            "serves. It is for vllm without offload or with offload native; leave it out, then the engine is restarted before each run."
+        )
+    if str(engine.get("listen") or "127.0.0.1") not in ("127.0.0.1", "localhost", "::1"):
+        raise ValueError(
+            f"targets.engine.cool is reset, which opens vLLM's developer endpoints, and targets.engine.listen is {engine['listen']}: everybody on "
+            "the site's network could use them. Let it listen on 127.0.0.1, or leave cool out, then the engine is restarted before each run."
+        )
 
 
 def _refuse_what_cannot_be(kind: str, storage: str, values: Mapping[str, Any]) -> None:

@@ -25,6 +25,8 @@ def check(spec: Dict[str, Any]) -> Dict[str, Any]:
     _engine(problems, _part(problems, spec, "engine"))
     _workload(problems, _part(problems, spec, "workload"), spec.get("kind"))
     _phases(problems, _part(problems, spec, "phases"))
+    if (spec.get("phases") or {}).get("cool") == "reset" and not (spec.get("engine") or {}).get("reset"):
+        problems.append("phases.cool is reset, and engine.reset, the path that is posted to, is missing")
     limits = _part(problems, spec, "limits")
     for key in ("request_timeout_s", "disk_quota_bytes", "deadline_s"):
         _positive(problems, limits, key, "limits")
@@ -145,5 +147,7 @@ def _phases(problems: List[str], phases: Dict[str, Any]) -> None:
         return
     if phases.get("store"):
         _integer(problems, phases, "store_concurrency", 1, "phases")
+    if phases.get("cool", False) not in (True, False, "reset"):
+        problems.append("phases.cool must be true, false or reset, it is %r" % (phases.get("cool"),))
     for key in ("warmup", "repeat"):
         _integer(problems, {key: phases.get(key, 0)}, key, 0, "phases")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from typing import Any, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from probe import VERSION
 from probe.calibrate import calibrate
@@ -19,6 +19,7 @@ from probe.job_main import Job
 from probe.open_loop import Arrivals, OpenLoop
 from probe.prompts import Prompts, Shot, tier_label
 from probe.receipt import Receipts
+from probe.reset import verified_reset
 from probe.slot import Target
 
 CANARY = "canary"
@@ -139,8 +140,14 @@ class Session:
                     os.close(fd)
 
     def cool(self) -> None:
-        """Stop the engine (GPU cache empty), empty the page cache and prove it, start the engine, and look again: no second emptying."""
+        """Stop the engine (GPU cache empty), empty the page cache and prove it, start the engine, and look again: no second emptying.
+
+        With `phases.cool: reset` the engine goes on and forgets its GPU cache (probe.reset).
+        """
         with self.job.phase("cool") as row:
+            if self.phases["cool"] == "reset":
+                row["detail"], row["ok"] = self._cool_by_reset()
+                return
             if self.engine.process():
                 self.engine.wait_idle(self.job.sleep)
             before = self.engine.process()
@@ -156,12 +163,29 @@ class Session:
             detail["after_drop"] = dropped
             row["detail"] = detail
 
+    def _cool_by_reset(self) -> Tuple[Dict[str, Any], bool]:
+        """Return the detail of the phase, and whether no page of the KV is resident; an engine that is not shown to be cold ends the job."""
+        self.engine.ensure(self.job.sleep)
+        self.engine.wait_idle(self.job.sleep)
+        before = self.engine.process()
+        canary = self.spec["kind"] == "run" and bool(self.phases.get("canary") and self.phases.get("expect_hits"))
+        label = CANARY if canary else "reset/" + self.spec["job"]  # what is stored already, where there is such a thing
+        warm = self.prompts.shot("cool", None, 0, self.prompts.text(label, 0, "prefix", self.prompts.context), label, "store", 1)
+        proof = verified_reset(self.engine, warm, not canary, self.job.sleep, self.timeout_s)
+        dropped = self.drop()
+        lines = self.residency("after_cool", None, before, proof)
+        after = self.engine.process()
+        detail = {"engine_before": before, "engine": after, "restarted": after != before, "after_drop": dropped, "reset": proof}
+        return detail, after == before and not any(line["resident_bytes"] for line in lines)
+
     def drop(self) -> List[Dict[str, Any]]:
         """Empty the page cache for every KV directory: what warm-up, canary and earlier tiers left there is not this tier's."""
         keys = ("dir", "files", "bytes", "resident_bytes", "worst")
         return [{k: found[k] for k in keys} for found in map(drop_cache, self.engine.kv_dirs)]
 
-    def residency(self, when: str, tier: Optional[int], engine_before: Optional[Dict[str, Any]] = None) -> List[Dict[str, Any]]:
+    def residency(
+        self, when: str, tier: Optional[int], engine_before: Optional[Dict[str, Any]] = None, reset: Optional[Dict[str, Any]] = None
+    ) -> List[Dict[str, Any]]:
         """Append one line to coldness.jsonl for each KV directory (one without directory when the arm has none)."""
         keys = ("fs_type", "dir", "files", "bytes", "resident_bytes")
         found: List[Dict[str, Any]] = [{k: r[k] for k in keys} for r in map(residency, self.engine.kv_dirs)]
@@ -170,6 +194,8 @@ class Session:
         before = {k: engine_before[k] for k in ("pid", "start_ticks")} if engine_before else None
         for row in rows:
             row.update(when=when, tier=tier, method="mincore", engine=engine, engine_before=before)
+            if reset:
+                row["reset"] = reset
             self.job.journals.put("coldness.jsonl", row)
         return rows
 
