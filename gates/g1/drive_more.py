@@ -125,8 +125,13 @@ def _path(item: Packed, inventory: Inventory, survey: Packs) -> Finding:
     if answer.problems or not states:
         return doubtful(item.serial, answer.problems, answer.path)
     down = [str(o.value) for o in states if o.value != "live"]
+    ports = {str(o.value) for o in survey[seen.host].answer("nvme-list").all("drive.port", serial=item.serial)} or {seen.name}
+    silent = sorted(ports - {o.labels["controller"] for o in states})
     if down:
         return bad("{s}: a path is {d}", "{s}：有路径处于 {d}", answer.path, value=Decimal(len(down)), s=item.serial, d=", ".join(down))
+    if silent:
+        words = {"s": item.serial, "p": ", ".join(silent)}
+        return unknown("{s}: the path by {p} is not told", "{s}：未报告经 {p} 的路径", answer.path, **words)
     return good("{s}: {n} paths live", "{s}：{n} 条路径 live", answer.path, value=Decimal(0), s=item.serial, n=len(states))
 
 

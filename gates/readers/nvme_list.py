@@ -1,7 +1,8 @@
 """`nvme list -o json` in its old flat shape and in the nested one of nvme-cli 2.11, and `nvme list-subsys -o json`.
 
 Observations, labelled with `controller` (nvme0) and `serial`: drive.serial, drive.model, drive.firmware (text), drive.capacity (B, per
-namespace, label `namespace`), drive.address (PCI address), drive.nqn (of its subsystem) and drive.cntlid, where the shape has them.
+namespace, label `namespace`), drive.port (the name of each controller of a drive), drive.address (PCI address), drive.nqn (of its subsystem)
+and drive.cntlid, where the shape has them.
 
 Multipath: the controllers of one subsystem that report one serial number are ports of one drive. It has the name that its namespaces have, or
 that of its first controller; address and cntlid are told of each controller. Controllers of different subsystems with one serial number are two
@@ -114,6 +115,7 @@ def _port(subsystem: dict[str, Any], controller: dict[str, Any], main: dict[str,
     if not serial:
         return
     labels = {"controller": str(controller["Controller"]), "serial": serial}
+    found.see("drive.port", labels["controller"], "text", **labels)
     if isinstance(subsystem.get("SubsystemNQN"), str) and subsystem["SubsystemNQN"].strip():
         found.text(subsystem, "SubsystemNQN", "drive.nqn", **labels)
     if isinstance(controller.get("Cntlid"), str | int | Decimal):

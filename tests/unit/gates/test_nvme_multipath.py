@@ -121,6 +121,17 @@ def test_a_second_path_that_is_down_fails_although_the_drive_is_named_after_the_
     assert check(judged(edited(whole, down)), "g1.drive.paths").verdict is Verdict.FAIL
 
 
+def test_a_path_that_is_left_out_is_missed_by_the_name_of_its_controller(whole):
+    def gone(one: dict[str, Any]) -> None:
+        second_port(one)
+        if one.get("Paths"):
+            one["Paths"].pop()
+
+    result = check(judged(edited(whole, gone)), "g1.drive.paths")
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "the path by nvme20 is not told" in result.reason.en
+
+
 def two_heads(files: Files, *, cntlid: str, nqn: str) -> Files:
     """Return the files of an array with a second head that reaches the same drives by ports with this controller id."""
     out = dict(files)
