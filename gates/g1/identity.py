@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gates.g1.declared import CAPACITY, FIRMWARE, MODEL, ORDER, SERIALS
@@ -158,7 +160,7 @@ def firmware_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResul
 
 
 def capacity_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResult | dict[str, Any]:
-    """Compare each drive's capacity in bytes with what the order's line states (at least)."""
+    """Compare each drive's capacity in bytes with what its own order line states (at least)."""
     blank = CAPACITY.blank(plan)
     bound = [
         (item, seen, line) for item, seen in _pairs(order, inventory) if item.kind == "drive" and (line := order.line_of(item)) and line.capacity
@@ -178,16 +180,30 @@ def capacity_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResul
                 words = "{s} holds {b} B, ordered were {want} B", "{s} 容量 {b} B，订购为 {want} B"
                 yield bad(*words, *seen.evidence, INPUTS, value=seen.capacity, s=item.serial, b=seen.capacity, want=f"{line.capacity:f}")
 
-    rows = list(findings())
-    values = [row.value for row in rows if row.value is not None]
-    limits = [line.capacity for _, _, line in bound if line.capacity]
+    smallest = _smallest(bound)
+    # The line that is nearest to what was ordered: a value and the limit of one and the same line.
+    nearest = min(smallest, key=lambda row: Fraction(row[1]) / Fraction(row[2]), default=None)
+    rows = [f"{model}: {seen:f} B >= {least:f} B".replace("{", "{{").replace("}", "}}") for model, seen, least in smallest]
+    en, zh = "All {n} drives hold at least the ordered capacity", "全部 {n} 块硬盘均不小于订购容量"
     return conclude(
         blank,
-        rows,
-        passed=Text("All {n} drives hold at least the ordered capacity.", "全部 {n} 块硬盘均不小于订购容量。"),
-        value=min(values) if values else None,
-        limit=Limit(">=", max(limits)),
+        findings(),
+        passed=Text(f"{en} ({'; '.join(rows)}).", f"{zh}（{'；'.join(rows)}）。"),
+        value=nearest[1] if nearest else None,
+        limit=Limit(">=", nearest[2] if nearest else max(line.capacity for _, _, line in bound if line.capacity)),
+        margin=nearest[1] - nearest[2] if nearest else None,
     )
+
+
+def _smallest(bound: Sequence[tuple[Packed, Item | None, Line]]) -> list[tuple[str, Decimal, Decimal]]:
+    """Return (model, smallest capacity seen, ordered capacity) of each order line of which a drive tells its capacity."""
+    lines = {id(line): line for _, _, line in bound}
+    rows = []
+    for key, line in lines.items():
+        seen = [item.capacity for _, item, of in bound if id(of) == key and item is not None and item.capacity is not None]
+        if seen and line.capacity:
+            rows.append((line.model, min(seen), line.capacity))
+    return rows
 
 
 def _pairs(order: Order, inventory: Inventory) -> Iterator[tuple[Packed, Item | None]]:
