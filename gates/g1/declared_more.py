@@ -122,7 +122,10 @@ MEMORY = Declared(
     ("survey: dmidecode",),
     "acceptance 3",
     "sizes and speeds",
-    rule=Text("one size and one speed in each host", "每台主机内存条容量与速率各自唯一"),
+    rule=Text(
+        "one size and one speed in each host, an even number, and as many as in other hosts of the same product",
+        "每台主机内存条容量与速率各自唯一，数量为偶数，且与同型号主机相同",
+    ),
     limit=exactly(lambda _: Decimal(1)),
     group="memory",
 )

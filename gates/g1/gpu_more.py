@@ -8,10 +8,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared, by_agreement
-from gates.g1.declared_more import GPU_ECC, GPU_FIRMWARE, GPU_LINK, GPU_STRESS, MEMORY
+from gates.g1.declared_more import GPU_ECC, GPU_FIRMWARE, GPU_LINK, GPU_STRESS
 from gates.g1.findings import Finding, State, bad, conclude, doubtful, good, unknown
 from gates.g1.gpus import devices, gpu_lists
 from gates.g1.links import Packs
+from gates.g1.memory import memory_check
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
 from gates.rules.estimates import beside, percent
@@ -25,9 +26,7 @@ WORST_OF = 3  # intervals at least: fewer say nothing about steadiness
 
 def part_checks(plan: Plan, engines: tuple[str, ...], survey: Packs, *, gpus: bool) -> Iterator[CheckResult | dict[str, Any]]:
     """Return the checks of the parts of the hosts; those of GPUs only where the order or the plan names GPUs."""
-    yield _over(
-        MEMORY, plan, tuple(survey), survey, "dmidecode", _memory, Text("The memory modules of {n} hosts are alike.", "{n} 台主机的内存条一致。")
-    )
+    yield memory_check(plan, survey)
     if not gpus:
         return
     for declared, name, ask, each, passed in (
@@ -103,18 +102,6 @@ def _not_every_gpu(pack: HostPack, answer: Answer, quantity: str) -> Finding | N
         return unknown("{h}: {n} GPUs were put under stress, {m} are listed", "{h}：{n} 块 GPU 接受了压力测试，清单为 {m} 块", answer.path, **words)
     text = "{h}: {n} GPUs are told of, {m} are listed (the difference: {g})", "{h}：报告了 {n} 块 GPU，清单为 {m} 块（差异：{g}）"
     return unknown(*text, answer.path, *(row.path for row in listed), **words)
-
-
-def _memory(host: str, answer: Answer) -> Finding:
-    sizes = {o.value for o in answer.all("memory.size") if o.value != 0}
-    speeds = {o.value for o in answer.all("memory.speed")}
-    modules = len([o for o in answer.all("memory.size") if o.value != 0])
-    if not modules or not speeds:
-        return unknown("{h}: no memory module is told with its speed", "{h}：未报告内存条及其速率", answer.path, h=host)
-    kinds = Decimal(max(len(sizes), len(speeds)))
-    told = ", ".join(f"{int(Decimal(str(s))) // 2**30} GiB" for s in sorted(sizes, key=str)), ", ".join(f"{v} MT/s" for v in sorted(speeds, key=str))
-    words: dict[str, Any] = {"h": host, "n": modules, "a": told[0], "b": told[1]}
-    return (good if kinds == 1 else bad)("{h}: {n} modules of {a}, {b}", "{h}：{n} 条 {a}，{b}", answer.path, value=kinds, **words)
 
 
 def _ecc(host: str, answer: Answer) -> Finding:

@@ -11,6 +11,7 @@ from gates.g1.gpus import devices, gpu_lists
 from gates.g1.kinds import KINDS
 from gates.g1.order import Order
 from gates.g1.pack import Answer, HostPack
+from gates.readers.dmidecode import MODULE
 
 
 @dataclass(frozen=True)
@@ -202,8 +203,9 @@ def _machine(kind: str) -> Callable[[HostPack, Inventory], None]:
     def take(pack: HostPack, inventory: Inventory) -> None:
         system = pack.answer("dmidecode")
         serial = system.one("system.serial")
-        if serial is None or system.problems:
-            inventory.gap(kind, doubtful(pack.host, system.problems, system.path))
+        troubles = [p for p in system.problems if p.code != MODULE]  # a module of unknown speed says nothing against the machine's own label
+        if serial is None or troubles:
+            inventory.gap(kind, doubtful(pack.host, troubles, system.path))
         if serial is None:
             return
         inventory.items.append(

@@ -2,7 +2,7 @@
 
 Observations: system.product, system.serial, system.maker, system.version (text);
 memory.size (B; labels `locator`), memory.speed (1/s transfers), memory.part.
-dmidecode's GB are 1024**3 bytes. `No Module Installed` is an empty slot, not a problem; `Unknown` is one.
+dmidecode's GB are 1024**3 bytes. `No Module Installed` is an empty slot, not a problem; a module of `Unknown` size or speed is one (MODULE).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from gates.readers.common import Collector, available, decode
 _FIELD = re.compile(r"^\t([^\t:][^:]*): ?(.*)$")
 _SIZE = re.compile(r"^([0-9]{1,9}) (kB|MB|GB|TB)$")
 _SPEED = re.compile(r"^([0-9]{1,6}) (?:MT/s|MHz)$")
+MODULE = "memory_unknown"  # the code of a problem with one memory module: nothing about the machine's own identity
 _BYTES = {"kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
 
 
@@ -46,10 +47,17 @@ def _module(fields: dict[str, str], found: Collector) -> None:
         return
     size, speed = _SIZE.match(raw), _SPEED.match(fields.get("Speed", ""))
     if size is None:
-        found.absent("Size", raw, locator=locator)
+        _untold("Size", raw, locator, found)
         return
     found.see("memory.size", Decimal(size[1]) * _BYTES[size[2]], "B", locator=locator)
     if speed is not None:
         found.see("memory.speed", Decimal(speed[1]), "MT/s", locator=locator)
+    else:
+        _untold("Speed", fields.get("Speed", ""), locator, found)
     if available(fields.get("Part Number", "")):
         found.see("memory.part", fields["Part Number"], "text", locator=locator)
+
+
+def _untold(key: str, raw: str, locator: str, found: Collector) -> None:
+    words = "The memory module {locator} says {raw} as its {key}.", "内存条 {locator} 的 {key} 显示为 {raw}。"
+    found.trouble(MODULE, *words, locator=locator or "?", raw=raw or "''", key=key)

@@ -78,6 +78,9 @@ def _side(side: dict[str, Any], found: Collector, labels: dict[str, str]) -> boo
     p99 = exact(part(latency, "percentile", "99.000000"))
     if p99 is not None and p99 > 0:
         found.see("io.latency_p99", p99, "ns", **labels)
+    else:
+        raw = part(latency, "percentile", "99.000000")
+        found.absent("clat_ns.percentile.99.000000", None if raw is None else str(raw), **labels)
     return operations is not None
 
 

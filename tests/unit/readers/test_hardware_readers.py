@@ -58,7 +58,7 @@ def test_an_old_fio_without_bw_bytes_counts_in_kib():
 
 
 def test_a_fio_result_whose_two_bandwidths_differ_by_the_factor_1024_is_refused():
-    side = {"bw": 2630704, "bw_bytes": 2630704652, "iops": 1, "total_ios": 5, "clat_ns": {"N": 5}}
+    side = {"bw": 2630704, "bw_bytes": 2630704652, "iops": 1, "total_ios": 5, "clat_ns": {"N": 5, "percentile": {"99.000000": 9}}}
     reading = read("fio", fio(read=side))
     assert codes(reading) == {"unit_conflict"}
     assert values(reading, "io.bandwidth") == []
