@@ -26,7 +26,7 @@ from gates.rules.estimates import median
 from gates.rules.standing import Standing, leave_out, validity_check
 from gates.steps import numbered
 from tests.bundles import merged
-from tests.unit.gates.measured import measured
+from tests.unit.gates.measured import ENGINE, measured
 
 DEFAULT = parse_plan()
 SURE = {"validity": {"placebo_gain_max": "0.2", "replay_gain_max": "0.2"}, "g3": {"agreement_max": "0.2"}}
@@ -53,6 +53,7 @@ def gate_verdict(plan, draw):
         runs.append(measured(plan, "placebo", numbered("placebo", i + 1), {t: (one, d.placebo_rate[i]) for t, d in draw.items()}))
     data = Findings(plan, tuple(runs), extended_by=count - first)
     frozen = {"tiers": {str(t): {"ttft_p50_ns": int(d.frozen_ttft), "output_tokens_per_s": str(int(d.frozen_rate))} for t, d in draw.items()}}
+    frozen["engine"] = ENGINE
     several = (across.replay(data), across.baselines_agree(data)) if count > 1 else ()
     standing = Standing(True, leave_out(plan, (across.placebo(data), *several, across.g2_agreement(data, frozen))))
     checks = [validity_check("G3", standing)]
