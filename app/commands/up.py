@@ -19,7 +19,12 @@ def register(app: typer.Typer) -> None:
     app.command("up", help=N_("Start broker, worker, scheduler and web server on this machine; Ctrl-C stops all of it."))(up)
 
 
-def up(web: Annotated[bool, typer.Option(help=N_("Serve the web pages and the REST interface."))] = True) -> None:
+def up(
+    web: Annotated[bool, typer.Option(help=N_("Serve the web pages and the REST interface."))] = True,
+    leave_running: Annotated[
+        bool, typer.Option("--leave-running", help=N_("Ctrl-C cancels no attempt and leaves the jobs on their targets alone: for a hand-over."))
+    ] = False,
+) -> None:
     """Run the supervisor until a signal comes."""
     from app.accounts import repository
     from app.kit.db import read_session
@@ -41,6 +46,9 @@ def up(web: Annotated[bool, typer.Option(help=N_("Serve the web pages and the RE
                 say(N_("Nobody can sign in yet: add people in another terminal, see quadgate user add --help"))
         over.wait()
         with suppress(OSError):  # the terminal may be gone
-            say(N_("Stopping: running attempts are canceled, then everything ends"))
+            if leave_running:
+                say(N_("Stopping: jobs go on on their targets; whoever starts with this state, or a copy of it, goes on with them"))
+            else:
+                say(N_("Stopping: running attempts are canceled, then everything ends"))
     finally:
-        supervisor.stop(tell=lambda text: terminal.say(text.in_language(of_terminal())))
+        supervisor.stop(leave=leave_running, tell=lambda text: terminal.say(text.in_language(of_terminal())))

@@ -257,6 +257,17 @@ def not_stopped(running: Mapping[str, Sequence[str]], why: list[Text]) -> Troubl
     )
 
 
+def taken_over(said: str) -> Trouble:
+    """Say that another controller goes on with the attempt, so that nothing of it was stopped on its targets."""
+    return _trouble(
+        "taken_over",
+        "Canceled here alone: another controller has taken this attempt over, so its job and its engine were left alone ({said}). Look there how it "
+        "goes on; what is told here ends now.",
+        "仅在本控制端取消：该次尝试已由另一控制端接管，其作业与引擎均未停止（{said}）。请在新控制端查看后续进展；本端记录到此为止。",
+        said=_end(said),
+    )
+
+
 def stop_failed(error: str) -> Trouble:
     """Say that the targets could not be told to stop."""
     return _trouble(

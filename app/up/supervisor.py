@@ -80,15 +80,16 @@ class Supervisor:
             self.stop(cancel=False)
             raise
 
-    def stop(self, *, cancel: bool = True, tell: Callable[[Text], object] = lambda _: None) -> None:
+    def stop(self, *, cancel: bool = True, leave: bool = False, tell: Callable[[Text], object] = lambda _: None) -> None:
         """Cancel what runs, end hosts and local probes, then worker, beat, web, broker. Nothing is left running here.
 
+        `leave`: cancel nothing and leave jobs and engines on their targets alone, also on local ones, for whoever goes on with them.
         `tell` gets a sentence when the targets take their time to stop, and one for everything that may still run on them.
         """
         if self._lock_fd is None:
             return
         try:
-            if cancel and "worker" in self._parts:
+            if cancel and not leave and "worker" in self._parts:
                 ending.cancel(tell)
         except Exception:
             log.exception("running attempts could not be canceled; their processes are ended all the same")
@@ -97,12 +98,12 @@ class Supervisor:
             self._watcher.join(10)
         with self._guard:
             kill(self.host_pids())
-            leftovers.end(leftovers.local_lab(self._state))
+            self._end_local_lab(leave)
             for name, patience in (("worker", 25.0), ("beat", 5.0), ("web", 8.0), ("broker", 10.0)):
                 if name in self._parts:
                     self._parts[name].stop(patience)
             marker.end_all(str(self._state), leftovers.SUPERVISED)
-            leftovers.end(leftovers.local_lab(self._state))
+            self._end_local_lab(leave)
             self._parts.clear()
             self._record.unlink(missing_ok=True)
             self._unlock()
@@ -113,6 +114,7 @@ class Supervisor:
             return
         self._lock()
         try:
+            self._left.unlink(missing_ok=True)
             self._end_what_was_left()
         finally:
             self._unlock()
@@ -165,7 +167,19 @@ class Supervisor:
         # By the record first: a broker overwrites its environment with its title, so the marker does not find it.
         leftovers.end_recorded(self._record)
         marker.end_all(str(self._state), leftovers.SUPERVISED)
-        leftovers.end(leftovers.local_lab(self._state))
+        self._end_local_lab(self._left.exists())
+        self._left.unlink(missing_ok=True)
+
+    def _end_local_lab(self, leave: bool) -> None:
+        """End what runs on targets that are this machine, or note that it is left for the next start to go on with."""
+        if leave:
+            self._left.touch(mode=0o600)
+        else:
+            leftovers.end(leftovers.local_lab(self._state))
+
+    @property
+    def _left(self) -> Path:
+        return self._state / "left-running"
 
     def _unlock(self) -> None:
         if self._lock_fd is not None:

@@ -58,6 +58,9 @@ def _move(ctx: Ctx) -> Outcome:
         for host, reply in replies.items()
         if isinstance(reply, dict) and reply.get("state") == "running"
     }
+    elsewhere = [str(reply.get("why")) for reply in replies.values() if isinstance(reply, dict) and reply.get("state") == "taken_over"]
+    if elsewhere:
+        return _canceled(ctx, words.taken_over(elsewhere[0]))
     if found or running:
         return _canceled(ctx, words.not_stopped(running, [trouble.text for trouble in found]))
     outcome = _canceled(ctx, None)

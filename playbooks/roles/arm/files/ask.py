@@ -1,6 +1,7 @@
 """Ask a job how it stands, on the target: the probe's answer goes to stdout without the journals' chunks, which go to a file to be fetched.
 
-`python3 -I - PROBE ROOT JOB poll CHUNKS_FILE OFFSETS_JSON` or `... collect TAR_FILE`. Chunks can be a megabyte; on stdout they would go through
+`python3 -I - PROBE ROOT JOB poll CHUNKS_FILE OFFSETS_JSON ATTEMPT FENCE` or `... collect TAR_FILE {} ATTEMPT FENCE`. A controller that took the
+job over from another makes its higher fence known by asking. Chunks can be a megabyte; on stdout they would go through
 every event and log. `collect` packs the job's evidence when it does not run any more.
 """
 
@@ -10,14 +11,16 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
 ENDED = ("exited", "dead")
 
 
-def probe(path: str, arguments: List[str]) -> Dict[str, Any]:
+def probe(path: str, arguments: List[str], holder: Sequence[str] = ()) -> Dict[str, Any]:
     """Run one command of the probe and return its answer; on a failure end with its sentence and its exit code."""
-    done = subprocess.run([sys.executable, "-I", path, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run([sys.executable, "-I", path, *arguments, *holder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if done.returncode and holder and b"unrecognized arguments" in done.stderr:  # a job that was begun by an earlier version of us has its probe
+        return probe(path, arguments)
     if done.returncode:
         sys.stderr.write(done.stderr.decode("utf-8", "replace"))
         raise SystemExit(done.returncode)
@@ -33,10 +36,12 @@ def write_whole(path: str, data: Dict[str, Any]) -> None:
     os.replace(path + ".tmp", path)
 
 
-def main(path: str, root: str, job: str, verb: str, out: str, offsets: str = "{}") -> None:
+def main(path: str, root: str, job: str, verb: str, out: str, offsets: str = "{}", attempt: str = "", fence: str = "0") -> None:
     """Print {job, state, heartbeat, exit, chunks: [names]} and, after `collect` of an ended job, `pack`."""
     largest = "1048576" if verb == "poll" else "0"
-    answer = probe(path, ["job", "poll", "--root", root, "--job", job, "--from", offsets, "--max-bytes", largest])
+    answer = probe(
+        path, ["job", "poll", "--root", root, "--job", job, "--from", offsets, "--max-bytes", largest], ["--attempt", attempt, "--fence", fence]
+    )
     chunks = answer.pop("chunks", {})
     answer["packed"] = False
     if verb == "poll":

@@ -1,11 +1,14 @@
 """Stop an attempt's jobs and its engine on the target, and say what could not be stopped.
 
-`python3 -I - PROBE ROOT ATTEMPT FENCE [attempt|all [LEFT]]`. With `all` every job below the root is stopped, whoever started it (for a removal).
+`python3 -I - PROBE ROOT ATTEMPT FENCE [look|attempt|all [LEFT [TAKEN_OVER]]]`. `look` only prints {why}. With `all` every job below the root is
+stopped, whoever started it (for a removal).
 LEFT is a JSON list of Ansible's temporary directories of playbooks that were ended on the controller: modules that run from there go on.
-Prints {state, jobs, modules, engine, measured, known, could_not_stop: [sentences]}: `modules` counts the processes of such modules that were
+TAKEN_OVER is what another host of the attempt said of it: polls of a new controller reach the client alone, and the engine may run elsewhere.
+Prints {state, jobs, modules, engine, measured, known, why, could_not_stop: [sentences]}: `modules` counts the processes of such modules that were
 ended; `known` are the ids of the attempt's jobs that this host has, whatever became of them;
-`state` is `stopped`, or `running` when something goes on; `measured` is false when no job of the attempt made a measured request here, else
-true: also where that cannot be told.
+`state` is `stopped`, `running` when something goes on, or `taken_over`: the host knows a higher fence of this very attempt, so another controller
+has it now, and its job and engine are none of ours to stop (`why` says so); `measured` is false when no job of the attempt made a measured request
+here, else true: also where that cannot be told.
 """
 
 from __future__ import annotations
@@ -34,8 +37,22 @@ def probe(path: str, arguments: List[str], given: Optional[Dict[str, Any]] = Non
     return done.returncode, answer, done.stderr.decode("utf-8", "replace").strip()[-600:]
 
 
-def stop_jobs(path: str, root: str, attempt: str, everything: bool, troubles: List[str]) -> List[Dict[str, Any]]:
+def taken_over(root: str, attempt: str, fence: int) -> str:
+    """Return a sentence when the host has seen a higher fence of this attempt, else nothing. The probe asks again at each job."""
+    try:
+        with open(os.path.join(os.path.abspath(root), "hostlock.json"), encoding="utf-8") as stream:
+            held = json.load(stream)
+        if held["attempt"] == attempt and int(held["fence"]) > fence:
+            seen = held["fence"]
+            return f"Attempt {attempt} was taken over here with fencing number {seen}; this order carries {fence}. Nothing of it was stopped."
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # no lock, or one that the probe refuses with its own sentence
+    return ""
+
+
+def stop_jobs(path: str, root: str, attempt: str, fence: str, everything: bool, troubles: List[str]) -> List[Dict[str, Any]]:
     """Stop the attempt's jobs (or all). A job that goes on, or that nobody can ask about, becomes a sentence."""
+    holder = [] if everything else ["--attempt", attempt, "--fence", fence]
     code, listed, sentence = probe(path, ["job", "list", "--root", root])
     if code:
         troubles.append(f"The jobs below {root} cannot be listed: {sentence}")
@@ -43,7 +60,10 @@ def stop_jobs(path: str, root: str, attempt: str, everything: bool, troubles: Li
     for job in listed.get("jobs", []):
         if job["state"] != "running" or not (everything or job["job"].startswith(attempt + "-")):
             continue
-        code, answer, sentence = probe(path, ["job", "stop", "--root", root, "--job", job["job"]])
+        words = ["job", "stop", "--root", root, "--job", job["job"]]
+        code, answer, sentence = probe(path, [*words, *holder])
+        if code and holder and "unrecognized arguments" in sentence:  # the probe of an earlier version of us, which knows no fence here
+            code, answer, sentence = probe(path, words)
         stopped.append({"job": job["job"], "state": answer.get("state", "unknown"), "killed": bool(answer.get("killed"))})
         if code or answer.get("state") == "running":
             troubles.append(f"The job {job['job']} goes on: {sentence or 'it did not end'}")
@@ -141,14 +161,20 @@ def stop_engine(path: str, root: str, troubles: List[str]) -> str:
     return str(answer.get("state"))
 
 
-def main(path: str, root: str, attempt: str, fence: str, what: str = "attempt", left: str = "[]") -> None:
+def main(path: str, root: str, attempt: str, fence: str, what: str = "attempt", left: str = "[]", elsewhere: str = "") -> None:
     """Stop and print what became of it."""
     troubles: List[str] = []
+    why = (taken_over(root, attempt, int(fence)) or elsewhere) if what != "all" else ""
+    if what == "look":
+        print(json.dumps({"why": why}))
+        return
     modules = end_modules([str(folder) for folder in json.loads(left)], troubles)
     jobs: List[Dict[str, Any]] = []
     engine = "absent"
-    if os.path.isfile(path):
-        jobs = stop_jobs(path, root, attempt, what == "all", troubles)
+    if why:
+        engine = "left alone"
+    elif os.path.isfile(path):
+        jobs = stop_jobs(path, root, attempt, fence, what == "all", troubles)
         code, _, sentence = (0, {}, "") if what == "all" else probe(path, ["lock", "take", "--root", root, "--attempt", attempt, "--fence", fence])
         if code == REFUSED:
             engine = "left alone"  # the host belongs to a later attempt, and so does the engine that runs there
@@ -158,8 +184,9 @@ def main(path: str, root: str, attempt: str, fence: str, what: str = "attempt", 
             engine = stop_engine(path, root, troubles)
             if what != "all":
                 probe(path, ["lock", "release", "--root", root, "--attempt", attempt, "--fence", fence])
-    answer = {"state": "running" if troubles else "stopped", "jobs": jobs, "modules": modules, "engine": engine, "could_not_stop": troubles}
-    print(json.dumps({**answer, "measured": bool(troubles) or measured(root, attempt), "known": known(root, attempt)}))
+    state = "taken_over" if why else "running" if troubles else "stopped"
+    answer = {"state": state, "why": why, "jobs": jobs, "modules": modules, "engine": engine, "could_not_stop": troubles}
+    print(json.dumps({**answer, "measured": bool(why or troubles) or measured(root, attempt), "known": known(root, attempt)}))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, Callable, Dict, List, NoReturn, Optional
+from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple
 
 from probe import VERSION
 from probe.errors import ProbeError
@@ -63,8 +63,10 @@ def _parser() -> argparse.ArgumentParser:
     poll = _add(job, "poll", _job_poll, root=True, job=True)
     poll.add_argument("--from", dest="offsets", default="{}", help="JSON object of file name to byte offset, or @FILE")
     poll.add_argument("--max-bytes", type=int, default=1 << 20)
+    _holder_options(poll)
     stop = _add(job, "stop", _job_stop, root=True, job=True)
     stop.add_argument("--wait", type=float, default=20.0)
+    _holder_options(stop)
     _add(job, "list", _job_list, root=True)
     run = _add(job, "run", _job_run, dir=True)
     run.add_argument("--lock-fd", type=int, required=True)
@@ -86,6 +88,15 @@ def _add(commands: Any, name: str, run: Callable[[Any], Any], **options: bool) -
         parser.add_argument("--" + option, required=True)
     parser.set_defaults(run=run)
     return parser
+
+
+def _holder_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--attempt", default="", help="the attempt that asks, with its fencing number: one that was taken over stops nothing")
+    parser.add_argument("--fence", type=int)
+
+
+def _holder(a: Any) -> Optional[Tuple[str, int]]:
+    return (a.attempt, a.fence) if a.attempt and a.fence is not None else None
 
 
 def _version(_: Any) -> Dict[str, Any]:
@@ -176,13 +187,13 @@ def _job_poll(a: Any) -> Dict[str, Any]:
         offsets = {str(k): int(v) for k, v in json.loads(text).items()}
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise ProbeError("usage", "--from must be a JSON object of file name to byte offset: %s." % error) from error
-    return jobs.poll(a.root, a.job, offsets, a.max_bytes)
+    return jobs.poll(a.root, a.job, offsets, a.max_bytes, _holder(a))
 
 
 def _job_stop(a: Any) -> Dict[str, Any]:
     from probe import jobs
 
-    return jobs.stop(a.root, a.job, a.wait)
+    return jobs.stop(a.root, a.job, a.wait, _holder(a))
 
 
 def _job_list(a: Any) -> Dict[str, Any]:

@@ -25,6 +25,31 @@ def take(root: str, attempt: str, fence: int) -> Dict[str, Any]:
         return state
 
 
+def adopt(root: str, attempt: str, fence: int) -> None:
+    """Note a higher fence of the attempt that has the host: its controller was replaced, and the one before must change nothing any more.
+
+    A host of another attempt, and a fence that is not higher, change nothing: whoever only looks may look.
+    """
+    state = _state(root)
+    if state["attempt"] != attempt or fence <= state["fence"]:
+        return
+    with _guarded(root):
+        state = _state(root)
+        if state["attempt"] == attempt and fence > state["fence"]:
+            write_json(os.path.join(root, STATE), {**state, "fence": fence})
+
+
+def require_not_replaced(root: str, attempt: str, fence: int, what: str) -> None:
+    """Refuse `what` of a controller that another one has replaced: the host has seen a higher fence of the same attempt."""
+    state = _state(root)
+    if state["attempt"] == attempt and fence < state["fence"]:
+        raise Refused(
+            "fence",
+            "%s was not stopped: attempt %s was taken over with fencing number %d, and this order carries %d. It goes on under its new controller."
+            % (what, attempt, state["fence"], fence),
+        )
+
+
 def release(root: str, attempt: str, fence: int) -> Dict[str, Any]:
     """Give the host back; the fence stays, so an old attempt still cannot return. Releasing twice is fine."""
     with _guarded(root):

@@ -15,13 +15,13 @@ import os
 import signal
 import subprocess
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 from probe import proc
 from probe.clock import boot_id
 from probe.errors import ProbeError, Refused
 from probe.files import canonical, read_json, sync_dir, write_json, write_whole
-from probe.hostlock import require_fence
+from probe.hostlock import adopt, require_fence, require_not_replaced
 from probe.jobspec import JOB_ID, check
 from probe.selfexec import clean_environment, command, pinned_copy
 
@@ -146,13 +146,18 @@ def _exit(folder: str) -> Optional[Dict[str, Any]]:
     return found if isinstance(found, dict) and "outcome" in found else None
 
 
-def poll(root: str, job: str, offsets: Optional[Dict[str, int]] = None, max_bytes: int = 1 << 20) -> Dict[str, Any]:
+def poll(
+    root: str, job: str, offsets: Optional[Dict[str, int]] = None, max_bytes: int = 1 << 20, holder: Optional[Tuple[str, int]] = None
+) -> Dict[str, Any]:
     """Return state, heartbeat, exit and what the journals hold beyond `offsets` (bytes), each chunk ending at a line end.
 
     `max_bytes` bounds the sum of all chunks; a single longer line is still given whole, so that a poll always gets on.
     The state is taken before the journals are read: after `exited` or `dead` a poll that returns no data has seen all.
+    `holder` is (attempt, fence) of who asks: a controller that took a running job over makes its higher fence known by this.
     """
     folder = job_dir(root, job)
+    if holder is not None:
+        adopt(root, *holder)
     state = state_of(folder)
     answer: Dict[str, Any] = {"job": job, "state": state, "heartbeat": None, "exit": None, "chunks": {}}
     if state == "absent":
@@ -182,9 +187,14 @@ def read_lines(path: str, start: int, max_bytes: int) -> Dict[str, Any]:
     return {"from": start, "to": start + cut, "data": data[:cut].decode("ascii", "replace")}
 
 
-def stop(root: str, job: str, wait_s: float = 20.0) -> Dict[str, Any]:
-    """Ask the job to end (SIGTERM), wait, and kill it when it does not. Return {job, state, was, killed}. Stopping twice is fine."""
+def stop(root: str, job: str, wait_s: float = 20.0, holder: Optional[Tuple[str, int]] = None) -> Dict[str, Any]:
+    """Ask the job to end (SIGTERM), wait, and kill it when it does not. Return {job, state, was, killed}. Stopping twice is fine.
+
+    `holder` is (attempt, fence) of who orders it. Refused when the attempt was taken over with a higher fence.
+    """
     folder = job_dir(root, job)
+    if holder is not None:
+        require_not_replaced(root, holder[0], holder[1], "Job %s" % job)
     was = state_of(folder)
     answer = {"job": job, "was": was, "state": was, "killed": False}
     if was != "running":
