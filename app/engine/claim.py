@@ -17,6 +17,7 @@ from app.engagements.models import Engagement
 from app.engine import locks, nodes
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome
+from app.engine.takeover import take_over
 from app.kit.db import database_now, write_session
 from app.settings import settings
 from gates.transitions import IllegalTransition, RunStatus, apply
@@ -72,7 +73,7 @@ def claim(attempt_id: str, generation: int | None, *, owner: str, node: str) -> 
         if row is None or before is None:
             return None
         if before.node not in (None, node):  # taken over from a node that fell silent: its late commands must be refused by the targets
-            locks.raise_fence(s, attempt_id)
+            take_over(s, attempt_id)
         return Claim(attempt_id, row.generation, owner, node)
 
 

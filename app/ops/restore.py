@@ -15,11 +15,11 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from app.accounts.actor import Actor
-from app.attempts.models import Attempt, Step
+from app.attempts.models import Attempt
 from app.audit import chain
-from app.engine import locks, runs
 from app.engine.claim import movable
 from app.engine.models import Canary, Node
+from app.engine.takeover import take_over
 from app.evidence import store
 from app.kit import migrate
 from app.kit.db import database_now, read_session, write_session
@@ -93,13 +93,10 @@ def adopt(s: Session) -> list[str]:
     now = database_now(s)
     adopted = []
     for attempt in s.scalars(select(Attempt).where(movable()).order_by(Attempt.id)):
-        locks.raise_fence(s, attempt.id)
+        take_over(s, attempt.id)
         attempt.generation += 1
         attempt.node = attempt.lease_owner = attempt.lease_until = attempt.last_enqueued_at = None
         if attempt.next_due_at is not None:
             attempt.next_due_at = now
-        step = s.scalar(select(Step).where(Step.attempt_id == attempt.id, Step.position == attempt.step_index))
-        if step is not None and (step.result or {}).get("run"):
-            runs.mark_lost(runs.folder_of(attempt.id, step.key, str((step.result or {})["run"])))
         adopted.append(attempt.id)
     return adopted
