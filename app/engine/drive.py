@@ -82,7 +82,7 @@ def follow(ctx: Ctx, order: Order) -> Outcome | Ended:
         return Outcome(step={"result": memo}, writes=writes)
     if state.look is Look.LOST:
         return _lost(ctx, order, folder, memo, writes)
-    return _ended(ctx, folder, memo, writes, state.result)
+    return _ended(ctx, order, folder, memo, writes, state.result)
 
 
 def _unborn(ctx: Ctx, order: Order, memo: dict[str, Any]) -> Outcome:
@@ -132,7 +132,9 @@ def _lost(ctx: Ctx, order: Order, folder: Path, memo: dict[str, Any], writes: li
     return outcome
 
 
-def _ended(ctx: Ctx, folder: Path, memo: dict[str, Any], writes: list[Callable[[Session], None]], result: dict[str, Any]) -> Outcome | Ended:
+def _ended(
+    ctx: Ctx, order: Order, folder: Path, memo: dict[str, Any], writes: list[Callable[[Session], None]], result: dict[str, Any]
+) -> Outcome | Ended:
     """Hand the result on, once every event that the runner counted is stored."""
     (folder / "used").touch()
     if writes:  # stored with this commit, counted with the next
@@ -143,7 +145,7 @@ def _ended(ctx: Ctx, folder: Path, memo: dict[str, Any], writes: list[Callable[[
         return failed(words.events_lost(stored, int(result.get("events") or 0)), result=memo)
     if result.get("status") == "timeout":
         runs.clean(ctx.attempt.id, folder)
-        return failed(words.timed_out(title_of(ctx.current), int(ctx.current.spec.get("timeout_s") or 0)), result=memo)
+        return failed(words.timed_out(title_of(ctx.current), order.timeout_s), result=memo)
     return Ended(result, folder, memo, [])
 
 

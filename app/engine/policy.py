@@ -14,6 +14,8 @@ SOAK_POLL_MIN_S, SOAK_POLL_MAX_S, SOAK_POLL_SHARE = 15.0, 60.0, 0.2  # a fifth o
 RUN_MARGIN_S = 1.0  # after the expected end of a measured run, before the first playbook
 RUN_AGAIN_MIN_S, RUN_AGAIN_SHARE = 3.0, 0.15  # a run that takes longer than expected
 STOP_TIMEOUT_S = 600  # of the stop playbook: an engine on real hardware may take two minutes to end
+START_TIMEOUT_S = 7200  # of the playbook that switches the arm and hands a job over, at least; longer where a model loads longer
+START_MARGIN_S = 1800  # of it, beside two loads of the model
 
 
 def back_off_s(misses: int) -> float:

@@ -7,6 +7,8 @@ any request that could tell something of the product (its engine did not start) 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,7 +16,7 @@ from app.engine import counting, drive, reconcile, words
 from app.engine.bring import bring, unpacked
 from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome, done, failed
-from app.engine.policy import RUN_MARGIN_S, TRIES_MAX, back_off_s, run_again_s, soak_poll_s
+from app.engine.policy import RUN_MARGIN_S, START_MARGIN_S, START_TIMEOUT_S, TRIES_MAX, back_off_s, run_again_s, soak_poll_s
 from app.engine.steps import journal
 from app.engine.steps.hosts import hold
 from gates.transitions import Event, RunStatus
@@ -77,7 +79,20 @@ def _order(ctx: Ctx, phase: str) -> drive.Order:
     playbook, status = {START: (step.spec["playbook"], "starting"), POLL: ("job_poll.yml", "polling"), COLLECT: ("job_collect.yml", "collecting")}[
         phase
     ]
-    return drive.Order(phase, playbook, status, int(step.spec.get("timeout_s") or 600) if phase == START else 600, job)
+    return drive.Order(phase, playbook, status, start_timeout_s(ctx) if phase == START else 600, job)
+
+
+def start_timeout_s(ctx: Ctx) -> int:
+    """Return how long the start playbook may take: two loads of the model by the engagement's word, never the hours of the job itself."""
+    load = float((ctx.engagement.targets.get("engine") or {}).get("start_timeout_s") or 0)
+    return min(int(ctx.current.spec.get("timeout_s") or 600), max(START_TIMEOUT_S, math.ceil(START_MARGIN_S + 2 * load)))
+
+
+def slack_s(spec: Mapping[str, Any]) -> int:
+    """Return how long beyond its expected time a job may go on: what the plan allows one run, without the length of a soak itself."""
+    params = spec.get("params") or {}
+    soak = int(params.get("seconds") or 0) if params.get("kind") == "soak" else 0
+    return max(0, int(spec.get("timeout_s") or 600) - soak)
 
 
 def _is_soak(ctx: Ctx) -> bool:
@@ -200,7 +215,7 @@ def _still_running(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
     expected = float(memo["expected_s"])
     elapsed = (ctx.now - datetime.fromisoformat(memo[counting.SINCE])).total_seconds()
     asked = (ctx.now - datetime.fromisoformat(memo["asked_since"])).total_seconds() if "asked_since" in memo else elapsed
-    if min(elapsed - expected, asked) > int(ctx.current.spec.get("timeout_s") or 600):
+    if min(elapsed - expected, asked) > slack_s(ctx.current.spec):
         return failed(words.job_overdue(title_of(ctx.current), round(elapsed - expected)), result=memo)
     left = expected - elapsed
     if _is_soak(ctx) and left > 0:
