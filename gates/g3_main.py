@@ -34,9 +34,12 @@ def steps(plan: Plan) -> tuple[StepSpec, ...]:
     Every placebo run asks prompts that nobody ever asked; recompute runs ask those of one block after the other, where blocks have their own.
     """
     arms, out, seen = plan.arms, [], set()
+    placebos = sum(arm == "placebo" for arm, _ in arms.beside)
     for n, arm in enumerate(arms.order, 1):
-        prompts = numbered(PROMPTS, arms.block(n))
-        out.append(run_step(plan, key=f"run-{n}", arm=arm, run_index=n, prompts=prompts, store=(arm, prompts) not in seen))
+        prompts, ahead = numbered(PROMPTS, arms.block(n)), arms.blocks - arms.block(n)
+        if arm == "candidate":
+            ahead += placebos  # what these ask is kept on the product's medium as well
+        out.append(run_step(plan, key=f"run-{n}", arm=arm, run_index=n, prompts=prompts, store=(arm, prompts) not in seen, ahead=ahead))
         seen.add((arm, prompts))
     for index, (arm, n) in enumerate(arms.beside, len(arms.order) + 1):
         prompts = numbered(PLACEBO_PROMPTS, n) if arm == "placebo" else numbered(PROMPTS, (n - 1) % arms.blocks + 1)

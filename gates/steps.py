@@ -49,10 +49,11 @@ def numbered(name: str, n: int) -> str:
     return name if n == 1 else f"{name}-{n}"
 
 
-def run_step(plan: Plan, *, key: str, arm: str, run_index: int, prompts: str, store: bool) -> StepSpec:
+def run_step(plan: Plan, *, key: str, arm: str, run_index: int, prompts: str, store: bool, ahead: int = 0) -> StepSpec:
     """Return the step of one run: one pass of one arm over all tiers, done by a detached job on the target.
 
     `prompts` names the prompt set: prompts derive from the attempt's seed and this name, so runs that share it ask the same questions.
+    `ahead`: how many further sets later runs will leave on the same medium, so that a medium too small for all is refused before the first.
     """
     work = plan.workload
     return StepSpec(
@@ -75,6 +76,7 @@ def run_step(plan: Plan, *, key: str, arm: str, run_index: int, prompts: str, st
             "output_tokens": work.output_tokens,
             "warmup": work.warmup_requests,
             "canary": plan.arms.recovers(arm),
+            **({"ahead": ahead} if ahead and store and plan.arms.recovers(arm) else {}),
             **({"cells": list(work.cells)} if work.cells else {}),
         },
         expects={MEASURED_ON: (*RUN_PACK, "cells.jsonl") if work.cells else RUN_PACK},

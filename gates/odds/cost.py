@@ -24,6 +24,7 @@ _MEASURED = Text("times of the baseline as G2 measured them", "基线时间取 G
 _PUBLISHED = Text(
     "times of the baseline as published (10.17 s to 35.73 s), by position of the tier", "基线时间取公开数据（10.17 s 至 35.73 s，按档位对应）"
 )
+_PLACEBO = Text("the placebo's runs write {b} TB more on the product's medium", "安慰剂各轮另在产品介质上写入 {b} TB")
 _PREFILL = Text(
     "{s} s of prefill a prefix where nothing is loaded (published: 149.5 s at c16), {r} min between runs for restart, model load and cooling",
     "无可加载 KV 时每个前缀预填充 {s} s（公开数据：c16 为 149.5 s），轮次间重启、加载模型和冷却 {r} 分钟",
@@ -80,6 +81,8 @@ def cost(
     media = len(set(recovering))
     stores = media + (arms.blocks - 1) * len({arm for arm in arms.order if arms.recovers(arm)})  # each arm of the order stores once a prompt set
     kv = (_KV_ASKED if kv_bytes_per_token else _KV_KNOWN).fill(n=f"{per_token:,}")
+    placebos = beside.count("placebo")
+    more = (_PLACEBO.fill(b=f"{bytes_of_set * placebos / 1e12:.2f}"),) if placebos else ()
     rest = _PREFILL.fill(s=f"{prefill:.1f}", r=BETWEEN_RUNS_S // 60)
     return Cost(
         pairs=plan.decision.pairs,
@@ -90,7 +93,7 @@ def cost(
         media=media,
         read_bytes=bytes_of_set * len(recovering),
         seconds=sum(runs) + stores * prefixes * prefill + len(every) * BETWEEN_RUNS_S,
-        assumptions=(kv, _MEASURED if _is_measured(plan, g2_baseline) else _PUBLISHED, rest),
+        assumptions=(kv, _MEASURED if _is_measured(plan, g2_baseline) else _PUBLISHED, rest, *more),
     )
 
 

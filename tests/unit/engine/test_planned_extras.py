@@ -86,12 +86,13 @@ def test_the_placebo_s_bytes_are_counted_though_it_stores_nothing():
     plan = parse_plan()
     requests = sum(plan.workload.requests(tier) for tier in plan.workload.tiers)
 
-    def written(arm, store, engine=ENGINE):
-        return kv_bytes(engine, run_step(plan, key="run", arm=arm, run_index=1, prompts="g3", store=store).params) // 16
+    def written(arm, store, engine=ENGINE, ahead=0):
+        return kv_bytes(engine, run_step(plan, key="run", arm=arm, run_index=1, prompts="g3", store=store, ahead=ahead).params) // 16
 
     assert written("placebo", False) == (requests + 16) * 32896
     assert written("candidate", True) == requests * 32768 + 17 * 32896
-    assert written("candidate", False) == 17 * 32896  # what it asks is there already
+    assert written("candidate", True, ahead=2) == 3 * requests * 32768 + 17 * 32896  # two more sets will lie beside it
+    assert written("candidate", False, ahead=2) == 17 * 32896  # what it asks is there already
     assert written("recompute", False, {**ENGINE, "kv_dirs": []}) == 0
 
 

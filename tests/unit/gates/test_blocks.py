@@ -43,6 +43,7 @@ def test_each_block_asks_its_own_prompts_stored_by_its_first_runs_with_a_recompu
     order, beside = steps[:12], steps[12:]
     assert [s.params["set"] for s in order] == ["g3"] * 4 + ["g3-2"] * 4 + ["g3-3"] * 4
     assert [s.params["store"] for s in order] == [True, True, False, False] * 3
+    assert [s.params.get("ahead", 0) for s in order] == [2, 5, 0, 0, 1, 4, 0, 0, 0, 3, 0, 0]  # sets still to come: blocks, placebos
     assert [(s.key, s.params["set"]) for s in beside if s.params["arm"] == "recompute"] == [
         ("recompute", "g3"),
         ("recompute-2", "g3-2"),

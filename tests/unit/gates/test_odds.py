@@ -229,6 +229,11 @@ def test_cost_counts_every_run_and_names_its_assumptions():
     measured = {"tiers": {str(t): {"ttft_p50_ns": 1, "output_tokens_per_s": "50.0"} for t in (8, 16, 32)}}
     assert "G2 measured" in cost(DEFAULT, effects, g2_baseline=measured).assumptions[1].en
     assert "published" in price.assumptions[1].en
+    assert "write 4.86 TB more" in price.assumptions[-1].en
+    three = parse_plan({"arms": {"controls": 3}})
+    assert cost(three, effects).requests == 10 * per_run
+    assert cost(three, effects).stored_bytes == price.stored_bytes
+    assert "write 14.58 TB more" in cost(three, effects).assumptions[-1].en
 
 
 def test_the_dataset_is_plain_json_in_both_languages():

@@ -103,14 +103,15 @@ def arm_job(
 def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any]) -> int:
     """Return how many bytes of KV this step writes, 0 where the arm has no medium.
 
-    These are the stored prefixes, the throw-away prompts, and of an arm that asks what was never stored (the placebo) everything. A soak's sentinel
-    asks one prefix in each window that was never stored, and leaves it on the medium.
+    These are the stored prefixes, as often again as `step.ahead` says that later runs will leave as many beside them; the throw-away prompts; and of
+    an arm that asks what was never stored (the placebo) everything. A soak's sentinel asks one prefix in each window that was never stored, and
+    leaves it on the medium.
     """
     if not engine["kv_dirs"]:
         return 0
     context = int(step["context_tokens"])
     whole = context + int(step["suffix_tokens"]) + int(step["output_tokens"])
-    stored = _stored(step) + _windows(step) if step.get("store") else 0
+    stored = _stored(step) * (1 + int(step.get("ahead", 0))) + _windows(step) if step.get("store") else 0
     new = int(step.get("warmup", 0)) + bool(step.get("canary"))
     if step["kind"] == "run" and not step.get("canary"):
         new += _prefixes(step)
