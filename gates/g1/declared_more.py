@@ -143,12 +143,15 @@ GPU_LINK = Declared(
     "g1.gpu.link",
     Text("PCIe link of the GPUs", "GPU 的 PCIe 链路"),
     "higher",
-    ("survey: amd-smi-metric",),
+    ("survey: amd-smi-static and amd-smi-metric, or lspci",),
     "acceptance 3",
     "PCIe width",
     "lanes",
-    rule=Text("every GPU has the same width, and no narrower one than the others", "各 GPU 宽度相同，无降宽"),
-    limit=at_least(lambda _: "widest of the host"),
+    rule=Text(
+        "every GPU has the width that the device is rated for; a lower speed, read without load, is inconclusive",
+        "各 GPU 宽度达到器件额定值；空载时速率较低则无法判定",
+    ),
+    limit=at_least(lambda _: "rated"),
     group="gpu_health",
 )
 GPU_FIRMWARE = Declared(

@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared, by_agreement
-from gates.g1.declared_more import GPU_ECC, GPU_FIRMWARE, GPU_LINK, GPU_STRESS
+from gates.g1.declared_more import GPU_ECC, GPU_FIRMWARE, GPU_STRESS
 from gates.g1.findings import Finding, State, bad, conclude, doubtful, good, unknown
+from gates.g1.gpu_link import gpu_link_check
 from gates.g1.gpus import devices, gpu_lists
 from gates.g1.links import Packs
 from gates.g1.memory import memory_check
@@ -29,6 +30,7 @@ def part_checks(plan: Plan, engines: tuple[str, ...], survey: Packs, *, gpus: bo
     yield memory_check(plan, survey)
     if not gpus:
         return
+    yield gpu_link_check(plan, engines, survey)
     for declared, name, ask, each, passed in (
         (
             GPU_ECC,
@@ -36,13 +38,6 @@ def part_checks(plan: Plan, engines: tuple[str, ...], survey: Packs, *, gpus: bo
             _ecc,
             "gpu.ecc_uncorrectable",
             Text("No uncorrectable or deferred ECC error on {n} hosts.", "{n} 台主机均无不可纠正或延迟 ECC 错误。"),
-        ),
-        (
-            GPU_LINK,
-            "amd-smi-metric",
-            _link,
-            "gpu.pcie_width",
-            Text("All GPUs of {n} hosts have the same PCIe link.", "{n} 台主机各 GPU 的 PCIe 链路一致。"),
         ),
         (
             GPU_FIRMWARE,
@@ -112,18 +107,6 @@ def _ecc(host: str, answer: Answer) -> Finding:
     total = sum((value for _, value in counted), Decimal(0))
     words = {"h": host, "g": ", ".join(f"GPU {gpu}: {value:f}" for gpu, value in counted) or "0"}
     return (bad if total else good)("{h}: {g} ECC errors", "{h}：{g} 个 ECC 错误", answer.path, value=total, **words)
-
-
-def _link(host: str, answer: Answer) -> Finding:
-    widths = {o.labels["gpu"]: o.value for o in answer.all("gpu.pcie_width") if isinstance(o.value, Decimal)}
-    if not widths:
-        return unknown("{h}: no PCIe link of a GPU is told", "{h}：未报告 GPU 的 PCIe 链路", answer.path, h=host)
-    widest, narrow = max(widths.values()), min(widths.values())
-    slow = ", ".join(gpu for gpu, width in widths.items() if width < widest)
-    words = {"h": host, "w": f"{narrow:f}", "best": f"{widest:f}", "g": slow}
-    if narrow == widest and narrow > 0:
-        return good("{h}: x{w}", "{h}：x{w}", answer.path, value=narrow, **words)
-    return bad("{h}: GPU {g} has x{w}, the others x{best}", "{h}：GPU {g} 为 x{w}，其余为 x{best}", answer.path, value=narrow, **words)
 
 
 def _firmware(host: str, answer: Answer) -> Finding:

@@ -1,7 +1,8 @@
 """`amd-smi static|metric|firmware --json`: a list of GPUs, or the `gpu_data` wrapper of newer versions.
 
 Observations, labelled `gpu` (index).
-static: gpu.model, gpu.device_id, gpu.serial, gpu.address, gpu.vbios (text), gpu.memory (B).
+static: gpu.model, gpu.device_id, gpu.serial, gpu.address, gpu.vbios (text), gpu.memory (B), gpu.pcie_width_rated
+(lanes), gpu.pcie_speed_rated (GT/s).
 metric: gpu.ecc_correctable, gpu.ecc_uncorrectable, gpu.ecc_deferred, gpu.pcie_replays, gpu.pcie_naks (1), gpu.pcie_width (lanes),
 gpu.pcie_speed (GT/s), gpu.temperature (K; label `sensor`), gpu.power (W), gpu.throttle (text).
 firmware: gpu.firmware (text; label `block`).
@@ -96,6 +97,11 @@ def _identity(gpu: dict[str, Any], index: str, found: Collector) -> None:
         value = part(gpu, holder, key)
         if isinstance(value, str) and available(value):
             found.see(quantity, value.strip(), "text", gpu=index)
+    width, speed = part(gpu, "bus", "max_pcie_width"), part(gpu, "bus", "max_pcie_speed")
+    if width is not None and not _not_told(width):
+        found.number(part(gpu, "bus"), "max_pcie_width", "gpu.pcie_width_rated", "lanes", gpu=index)
+    if speed is not None and not _not_told(speed):
+        _measured(speed, {"GT/s": "GT/s"}, "GT/s", "gpu.pcie_speed_rated", found, "bus.max_pcie_speed", gpu=index)
     size = part(gpu, "vram", "size")
     if size is not None:
         _measured(size, _BYTES, "B", "gpu.memory", found, "vram.size", gpu=index)

@@ -34,8 +34,8 @@ def _gpu(index: int, gpu: Dict[str, Any]) -> Dict[str, Any]:
         "asic": asic,
         "bus": {
             "bdf": gpu["address"],
-            "max_pcie_width": 16,
-            "max_pcie_speed": {"value": 32, "unit": "GT/s"},
+            "max_pcie_width": gpu["link"]["rated_width"],
+            "max_pcie_speed": {"value": int(float(gpu["link"]["rated_gt"])), "unit": "GT/s"},
             "pcie_interface_version": "Gen 5",
             "slot_type": "OAM",
         },
