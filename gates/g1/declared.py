@@ -207,7 +207,7 @@ GPU = Declared(
     "g1.gpu",
     Text("GPUs: model and count", "GPU 型号与数量"),
     "equal",
-    ("survey: amd-smi-static",),
+    ("survey: amd-smi-static, rocm-smi or npu-smi",),
     "g1.order, platform.count",
     "GPUs",
     limit=exactly(lambda p: str(p.platform.count)),

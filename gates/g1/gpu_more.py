@@ -11,7 +11,7 @@ from gates.declared import Declared, by_agreement
 from gates.g1.declared_more import GPU_ECC, GPU_FIRMWARE, GPU_STRESS
 from gates.g1.findings import Finding, State, bad, conclude, doubtful, good, unknown
 from gates.g1.gpu_link import gpu_link_check
-from gates.g1.gpus import devices, gpu_lists
+from gates.g1.gpus import devices, gpu_answer, gpu_lists
 from gates.g1.links import Packs
 from gates.g1.memory import memory_check
 from gates.g1.pack import Answer, HostPack
@@ -74,7 +74,7 @@ def _over(
         if pack.trouble:
             findings.append(unknown("{why}", "{why}", why=pack.trouble))
             continue
-        answer = pack.answer(name)
+        answer = gpu_answer(pack, name)
         brought = brought or bool(answer.tool)
         finding = doubtful(host, answer.problems, answer.path) if answer.problems else ask(host, answer)
         findings.append((_not_every_gpu(pack, answer, each_gpu) if each_gpu and finding.state is State.GOOD else None) or finding)

@@ -181,7 +181,8 @@ def _take_gpus(pack: HostPack, inventory: Inventory) -> None:
                 words = "{host}: the serial number of GPU {i} cannot be read", "{host}：无法读取 GPU {i} 的序列号"
                 inventory.gap("gpu", unknown(*words, answer.path, host=pack.host, i=device.index))
                 continue
-            card = device.address.rpartition(".")[0] or device.index  # partitions of one card are functions of one device
+            # Partitions of one card are functions of one device; chips of one card share its number.
+            card = device.index if device.chip else device.address.rpartition(".")[0] or device.index
             known = seen.get((device.serial, card))
             item = Item(
                 kind="gpu",

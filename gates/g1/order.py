@@ -56,9 +56,13 @@ class Order:
         return next((line for line in self.lines if line.kind == item.kind and same_model(line.model, item.model)), None)
 
 
+_MAKER = re.compile(r"^(?:(?:AMD|Huawei|Ascend|Instinct)\s+)+", re.IGNORECASE)  # some tools name a part without its maker
+
+
 def same_model(ordered: str, reported: str) -> bool:
     """Tell whether a reported name is, or contains as a whole word, the ordered model (`MI308X` in `AMD Instinct MI308X`)."""
-    return re.search(rf"(?<![A-Za-z0-9-]){re.escape(ordered.strip())}(?![A-Za-z0-9-])", reported, re.IGNORECASE) is not None and bool(ordered.strip())
+    name = _MAKER.sub("", ordered.strip())
+    return re.search(rf"(?<![A-Za-z0-9-]){re.escape(name)}(?![A-Za-z0-9-])", reported, re.IGNORECASE) is not None and bool(name)
 
 
 def parse_order(inputs: Mapping[str, Any]) -> Order:

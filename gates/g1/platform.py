@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gates.g1.declared import GPU, HOSTS
 from gates.g1.findings import Finding, bad, conclude, doubtful, good, left_out, unknown
+from gates.g1.gpus import devices, gpu_lists
 from gates.g1.order import Order, same_model
 from gates.g1.pack import HostPack
 from gates.model import CheckResult, Limit
@@ -57,11 +58,11 @@ def gpu_check(plan: Plan, order: Order, engines: tuple[str, ...], survey: dict[s
         if pack.trouble:
             gaps.append(unknown("{why}", "{why}", why=pack.trouble))
             continue
-        answer = pack.answer("amd-smi-static")
-        paths.append(answer.path)
-        if answer.problems:
-            gaps.append(doubtful(host, answer.problems, answer.path))
-        seen += [str(o.value) for o in answer.all("gpu.model")]
+        for answer in gpu_lists(pack):
+            paths.append(answer.path)
+            if answer.problems:
+                gaps.append(doubtful(host, answer.problems, answer.path))
+            seen += [device.model for device in devices(answer) if device.model]
 
     def findings() -> Iterator[Finding]:
         yield from gaps

@@ -1,6 +1,7 @@
 """Other tools for accelerators: `rocm-smi -a --json` (deprecated), `npu-smi info` (text), and `rvs` (stress, text or JSON).
 
-Observations, labelled `gpu` (index): gpu.model, gpu.serial, gpu.address, gpu.health (text), gpu.temperature (K), gpu.power (W), gpu.usage (%),
+Observations, labelled `gpu` (index): gpu.model, gpu.serial, gpu.address, gpu.health (text), gpu.firmware (text; label
+`block`), gpu.temperature (K), gpu.power (W), gpu.usage (%),
 gpu.memory, gpu.memory_used (B); rvs.flops (GFLOPS; labels `gpu`, `action`, `n`: one interval each), rvs.met, rvs.pass (text).
 rocm-smi puts the unit into the key and every value into a text; npu-smi's MB are MiB, and `-` is no power at all.
 """
@@ -32,6 +33,7 @@ _TEXT_KEYS = {
     "Serial Number": "gpu.serial",
     "PCI Bus": "gpu.address",
 }
+_BLOCK = re.compile(r"([A-Za-z0-9 _]{1,30}) firmware version")
 _PAIR = re.compile(r"([0-9]{1,9})\s*/\s*([0-9]{1,9})")
 _NPU_HEAD = ("Health", "Power(W)", "Temp(C)")
 _NPU_HEAD_2 = ("Bus-Id", "HBM-Usage(MB)")
@@ -76,6 +78,8 @@ def _rocm_field(key: str, raw: Any, index: str, found: Collector) -> None:
             found.absent(key, raw, gpu=index)
         else:
             found.see(quantity, value, unit, gpu=index)
+    elif (block := _BLOCK.fullmatch(key)) and isinstance(raw, str) and available(raw):
+        found.see("gpu.firmware", raw.strip(), "text", gpu=index, block=block[1].strip())
     elif key in _TEXT_KEYS and isinstance(raw, str) and available(raw):
         found.see(_TEXT_KEYS[key], raw.strip(), "text", gpu=index)
 

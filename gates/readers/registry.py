@@ -60,6 +60,7 @@ READERS: MappingProxyType[str, ReaderSpec] = MappingProxyType(
             _spec("findmnt", "volume:read_findmnt", "findmnt -J: mounts and options", "findmnt -J：挂载与选项"),
             _spec("fio", "fio:read_fio", "fio --output-format=json: raw reads and writes", "fio --output-format=json：裸盘读写"),
             _spec("gid-types", "sysfs:read_gid_types", "grep -H . of gid_attrs/types: RoCE versions", "gid_attrs/types 的 grep -H .：RoCE 版本"),
+            _spec("gpu-ras", "sysfs:read_gpu_ras", "grep -H . of ras/*_err_count: ECC of AMD GPUs", "ras/*_err_count 的 grep -H .：AMD GPU 的 ECC"),
             _spec("ibv-devinfo", "rdma:read_ibv_devinfo", "ibv_devinfo -v: port state, MTU, firmware", "ibv_devinfo -v：端口状态、MTU、固件"),
             _spec("ip-link", "ethernet:read_ip_link", "ip -j -s link: MTU and error counters", "ip -j -s link：MTU 与错误计数"),
             _spec("lspci", "pci_link:read_lspci", "lspci -D -vvv: PCIe links and product data", "lspci -D -vvv：PCIe 链路与产品数据"),
@@ -68,6 +69,8 @@ READERS: MappingProxyType[str, ReaderSpec] = MappingProxyType(
             _spec("mlnx-qos", "fabric:read_mlnx_qos", "mlnx_qos -i IF: PFC, trust, DSCP", "mlnx_qos -i 接口：PFC、trust、DSCP"),
             _spec("mountstats", "kernel_io:read_mountstats", "/proc/self/mountstats: bytes of NFS mounts", "/proc/self/mountstats：NFS 读写量"),
             _spec("npu-smi", "other_gpu:read_npu_smi", "npu-smi info: Ascend chips of a host", "npu-smi info：主机的昇腾芯片"),
+            _spec("npu-smi-board", "npu:read_npu_smi_board", "npu-smi info -t board -i N: an Ascend card", "npu-smi info -t board -i N：昇腾卡"),
+            _spec("npu-smi-ecc", "npu:read_npu_smi_ecc", "npu-smi info -t ecc -i N: ECC of an Ascend card", "npu-smi info -t ecc -i N：昇腾卡 ECC"),
             _spec(
                 "nvme-error-log", "nvme_logs:read_nvme_error_log", "nvme error-log -o json: failed commands", "nvme error-log -o json：失败命令记录"
             ),

@@ -15,6 +15,7 @@ from gates.readers.common import Collector, decode
 _AER = re.compile(r"^\S*/([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])/(\.\./)?aer_dev_(correctable|nonfatal|fatal):(\S+)\s+([0-9]{1,20})$")
 _TOTALS = {"correctable": "TOTAL_ERR_COR", "nonfatal": "TOTAL_ERR_NONFATAL", "fatal": "TOTAL_ERR_FATAL"}
 _GID = re.compile(r"^\S*/infiniband/([A-Za-z0-9_.-]{1,40})/ports/([0-9]{1,3})/gid_attrs/types/([0-9]{1,3}):(.+)$")
+_RAS = re.compile(r"^\S*/([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])/ras/([a-z0-9_]{1,30})_err_count:(ue|ce): ([0-9]{1,20})$")
 GID_TYPES = ("IB/RoCE v1", "RoCE v2")
 
 
@@ -71,6 +72,26 @@ def read_gid_types(data: bytes) -> Reading:
             found.trouble("unknown_shape", "GID type {raw} is not known.", "不认识 GID 类型 {raw}。", raw=match[4])
         else:
             found.see("rdma.gid_type", match[4].strip(), "text", device=match[1], port=match[2], index=match[3])
+    return found.reading()
+
+
+def read_gpu_ras(data: bytes) -> Reading:
+    """Read the kernel's own ECC counts of AMD GPUs, ras/*_err_count of each device, where no amd-smi is: uncorrectable and correctable."""
+    found = Collector()
+    text = decode(data, found)
+    if text is None:
+        return found.reading()
+    counted = False
+    for line in text.splitlines():
+        match = _RAS.match(line.strip())
+        if match is None:
+            _strange(line, found)
+            continue
+        quantity = "gpu.ecc_uncorrectable" if match[3] == "ue" else "gpu.ecc_correctable"
+        found.see(quantity, Decimal(match[4]), "1", address=match[1], memory=match[2])
+        counted = counted or match[3] == "ue"
+    if not counted:
+        found.trouble("unknown_shape", "No count of uncorrectable errors is told.", "未报告不可纠正错误计数。")
     return found.reading()
 
 

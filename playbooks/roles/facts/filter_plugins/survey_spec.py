@@ -36,6 +36,9 @@ done
 exit 0
 """
 GID_TYPES = 'grep -Hs . "$1"/class/infiniband/*/ports/*/gid_attrs/types/*; exit 0'  # an unused place of the table cannot be read
+GPU_RAS = 'grep -Hs . "$1"/bus/pci/devices/*/ras/*_err_count; exit 0'
+SECTION = re.compile(r"^--- (\w+)$", re.MULTILINE)
+NPU = re.compile(r"NPU ID\s*:\s*([0-9]{1,4})")
 LOAD_S = 3600  # the longest that the load can last when nobody ends it
 
 
@@ -43,19 +46,41 @@ def survey_spec(
     seen: str, plan: str, host: str, groups: Sequence[str], path_prefix: Sequence[str], fio: Mapping[str, Any], sysfs: str = "/sys"
 ) -> dict[str, Any]:
     """Return the probe's survey specification for `plan` (survey or storage). `sysfs` is where the kernel's files are read."""
-    drives_text, _, rdma_text = seen.partition("--- rdma")
-    namespaces = _namespaces(_json(drives_text))
-    ports = [row for row in _json(rdma_text) or [] if isinstance(row, dict)]
-    commands = _storage(namespaces, fio) if plan == "storage" else _survey(namespaces, ports, groups, sysfs)
+    first, *rest = SECTION.split(seen)
+    told = {"drives": first, **dict(zip(rest[::2], rest[1::2]))}
+    namespaces = _namespaces(_json(told["drives"]))
+    ports = [row for row in _json(told.get("rdma", "")) or [] if isinstance(row, dict)]
+    tools, npus = told.get("tools", "").split(), NPU.findall(told.get("npus", ""))
+    commands = _storage(namespaces, fio) if plan == "storage" else _survey(namespaces, ports, groups, sysfs, _gpus(tools, npus, sysfs))
     return {"host": host, "commands": commands, "path_prefix": list(path_prefix)}
 
 
-def _survey(namespaces: Sequence[str], ports: Sequence[Mapping[str, Any]], groups: Sequence[str], sysfs: str) -> list[dict[str, Any]]:
-    commands = [_command("dmidecode", "dmidecode", ["dmidecode", "-t", "1,17"], ["dmidecode", "--version"])]
-    if "engine" in groups:
+def _gpus(tools: Sequence[str], npus: Sequence[str], sysfs: str) -> list[dict[str, Any]]:
+    """Return the commands for the GPUs, of whichever tools the host has. A host with none is asked by amd-smi, whose absence is then evidence."""
+    commands = []
+    if "amd-smi" in tools or not {"rocm-smi", "npu-smi"} & set(tools):
         commands.append(_command("amd-smi-static", "amd-smi-static", ["amd-smi", "static", "--json"], ["amd-smi", "version"], timeout_s=120))
         commands.append(_command("amd-smi-metric", "amd-smi-metric", ["amd-smi", "metric", "--json"], timeout_s=120))
         commands.append(_command("amd-smi-firmware", "amd-smi-firmware", ["amd-smi", "firmware", "--json"], timeout_s=120))
+    elif "rocm-smi" in tools:
+        commands.append(_command("rocm-smi", "rocm-smi", ["rocm-smi", "-a", "--json"], ["rocm-smi", "--version"], timeout_s=120))
+        commands.append(_command("gpu-ras", "gpu-ras", ["sh", "-c", GPU_RAS, "read-gpu-ras", sysfs]))
+    if "npu-smi" in tools:
+        commands.append(_command("npu-smi", "npu-smi", ["npu-smi", "info"], ["npu-smi", "-v"], timeout_s=120))
+        for npu in npus:
+            for what in ("board", "ecc"):
+                commands.append(_command(f"npu-smi-{what}.{npu}", f"npu-smi-{what}", ["npu-smi", "info", "-t", what, "-i", npu], timeout_s=60))
+    return commands
+
+
+def _survey(
+    namespaces: Sequence[str], ports: Sequence[Mapping[str, Any]], groups: Sequence[str], sysfs: str, gpus: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    commands = [_command("dmidecode", "dmidecode", ["dmidecode", "-t", "1,17"], ["dmidecode", "--version"])]
+    if "engine" in groups:
+        commands += gpus
+        if "storage" not in groups:  # what links the GPUs are rated for, where their own tool does not tell it
+            commands.append(_command("lspci", "lspci", ["lspci", "-D", "-vvv"], ["lspci", "--version"]))
     if "storage" in groups:
         commands.append(_command("nvme-list", "nvme-list", ["nvme", "list", "-o", "json"], ["nvme", "version"]))
         commands.append(_command("nvme-list-subsys", "nvme-list-subsys", ["nvme", "list-subsys", "-o", "json"]))
