@@ -7,7 +7,7 @@ import time
 
 import pytest
 from probe import engine as engine_module
-from probe import engine_control, proc
+from probe import engine_control, engine_kill, proc
 from probe.engine import Engine
 from probe.engine_family import Family, procs_of
 from probe.errors import Ended, ProbeError
@@ -42,7 +42,9 @@ if verb == "run":
     while not known.exists(): time.sleep(0.01)
     pid = int(known.read_text())
     while os.path.exists("/proc/%d" % pid): time.sleep(0.02)
-if verb in ("stop", "rm"):
+if verb == "stop" and (here / "patient").exists():
+    time.sleep(600)
+if verb in ("stop", "rm", "kill"):
     if not pid: sys.exit("no such container")
     try:
         os.kill(pid, signal.SIGTERM)
@@ -127,6 +129,44 @@ def test_an_engine_that_still_answers_after_its_stop_commands_is_not_called_stop
     engine_control.start(container)
     with pytest.raises(ProbeError, match="still answers"):
         engine_control.stop({**container, "stop_argv": [["true"]], "stop_timeout_s": 0.2})
+
+
+def test_a_cancel_kills_a_container_that_would_take_minutes_to_end_and_clears_its_name(container, tmp_path):
+    engine_control.start(container)
+    (tmp_path / "patient").touch()
+    only = {"name": "engine", "argv": [], "pid_file": container["pid_file"]}
+    assert engine_kill.kill(only)["state"] == "stopped"
+    assert processes_with(container["argv"][0]) == []
+    assert (tmp_path / "calls").read_text().split()[-2:] == ["kill", "rm"]
+    assert engine_kill.kill(only)["state"] == "was not running"
+
+
+def test_a_command_that_does_not_end_is_told_and_the_engine_is_not_called_stopped(container, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine_kill, "KILL_S", 1.2)
+    stuck = tmp_path / "stuck"
+    stuck.write_text("#!/bin/sh\nexec sleep 600\n")
+    stuck.chmod(0o755)
+    with pytest.raises(ProbeError, match=r"may go on: `.*stuck kill x` did not end"):
+        engine_kill.kill({"name": "engine", "pid_file": container["pid_file"], "stop_argv": [[str(stuck), "stop", "x"]]})
+    assert processes_with(str(stuck)) == []
+
+
+def test_an_engine_of_our_own_that_is_deaf_is_killed_with_what_it_started(tmp_path):
+    deaf = "import signal, subprocess, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); subprocess.Popen(['sleep', '613']); time.sleep(613)"
+    spec = {"name": "engine", "argv": [sys.executable, "-c", deaf], "pid_file": str(tmp_path / "engine.pid")}
+    engine_control.start(spec)
+    wait_for(lambda: processes_with("613"), what="its child")
+    assert engine_kill.kill(spec)["killed"]
+    assert processes_with("613") == []
+    assert not (tmp_path / "engine.pid").exists()
+
+
+def test_of_each_patient_command_the_one_that_does_not_wait_is_run():
+    stops = [["systemctl", "stop", "q.service"], ["podman", "stop", "-t", "110", "q"], ["podman", "rm", "--force", "q"]]
+    assert engine_kill.hurried(stops) == [
+        [["systemctl", "kill", "--signal=KILL", "q.service"], ["podman", "kill", "q"]],
+        [["systemctl", "stop", "q.service"], ["podman", "rm", "--force", "q"]],
+    ]
 
 
 HOLD = "import sys, time; held = bytearray(int(sys.argv[1])); print(flush=True); time.sleep(600)"

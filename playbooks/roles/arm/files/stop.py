@@ -22,7 +22,8 @@ import time
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 REFUSED = 3
-MODULE_PATIENCE_S = 3.0
+MODULE_PATIENCE_S = 1.5
+JOB_PATIENCE_S = "8"  # of a cancel; a removal has time
 MEASURING = {"measure", "repeat", "soak"}
 
 
@@ -60,7 +61,7 @@ def stop_jobs(path: str, root: str, attempt: str, fence: str, everything: bool, 
     for job in listed.get("jobs", []):
         if job["state"] != "running" or not (everything or job["job"].startswith(attempt + "-")):
             continue
-        words = ["job", "stop", "--root", root, "--job", job["job"]]
+        words = ["job", "stop", "--root", root, "--job", job["job"], *([] if everything else ["--wait", JOB_PATIENCE_S])]
         code, answer, sentence = probe(path, [*words, *holder])
         if code and holder and "unrecognized arguments" in sentence:  # the probe of an earlier version of us, which knows no fence here
             code, answer, sentence = probe(path, words)
@@ -149,12 +150,14 @@ def _parent(pid: int) -> Optional[int]:
     return None if fields[0] in "ZX" else int(fields[1])
 
 
-def stop_engine(path: str, root: str, troubles: List[str]) -> str:
-    """Stop the engine that the pid file names. Return its state."""
+def stop_engine(path: str, root: str, everything: bool, troubles: List[str]) -> str:
+    """Stop the engine that the pid file names. Return its state. A removal lets it write back what it holds; after a cancel nobody reads that."""
     spec = {"name": "engine", "argv": [], "pid_file": f"{root}/engine/engine.pid"}
     if not os.path.isdir(f"{root}/engine"):
         return "absent"
-    code, answer, sentence = probe(path, ["engine", "stop", "--spec", "/dev/stdin"], spec)
+    code, answer, sentence = probe(path, ["engine", "stop" if everything else "kill", "--spec", "/dev/stdin"], spec)
+    if code and "invalid choice" in sentence:  # the probe of an earlier version of us, which knows one way only
+        code, answer, sentence = probe(path, ["engine", "stop", "--spec", "/dev/stdin"], {**spec, "stop_timeout_s": 3})
     if code:
         troubles.append(f"The engine of {spec['pid_file']} goes on: {sentence}")
         return "running"
@@ -181,7 +184,7 @@ def main(path: str, root: str, attempt: str, fence: str, what: str = "attempt", 
         elif code:
             troubles.append(f"The host lock cannot be taken, so the engine was left alone: {sentence}")
         else:
-            engine = stop_engine(path, root, troubles)
+            engine = stop_engine(path, root, what == "all", troubles)
             if what != "all":
                 probe(path, ["lock", "release", "--root", root, "--attempt", attempt, "--fence", fence])
     state = "taken_over" if why else "running" if troubles else "stopped"

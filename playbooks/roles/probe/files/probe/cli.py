@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     run = _add(job, "run", _job_run, dir=True)
     run.add_argument("--lock-fd", type=int, required=True)
     engine = commands.add_parser("engine").add_subparsers(dest="verb", required=True, parser_class=_Parser)
-    for verb in ("start", "stop", "status"):
+    for verb in ("start", "stop", "kill", "status"):
         _add(engine, verb, _engine, spec=True)
     _add(commands, "counters", _counters, spec=True)
     lock = commands.add_parser("lock").add_subparsers(dest="verb", required=True, parser_class=_Parser)
@@ -209,11 +209,11 @@ def _job_run(a: Any) -> int:
 
 
 def _engine(a: Any) -> Dict[str, Any]:
-    from probe import engine_control
+    from probe import engine_control, engine_kill
     from probe.files import load_spec
 
-    spec = load_spec(a.spec)
-    return {"start": engine_control.start, "stop": engine_control.stop, "status": engine_control.status}[a.verb](spec)
+    verbs = {"start": engine_control.start, "stop": engine_control.stop, "kill": engine_kill.kill, "status": engine_control.status}
+    return verbs[a.verb](load_spec(a.spec))
 
 
 def _counters(a: Any) -> Dict[str, Any]:

@@ -65,7 +65,7 @@ def stop(spec: Dict[str, Any]) -> Dict[str, Any]:
                     raise ProbeError(
                         "engine", "The engine %s (pid %d) does not end even by SIGKILL; look for a hung device." % (spec.get("name"), found["pid"])
                     )
-        _refuse_what_goes_on(told)
+        refuse_what_goes_on(told)
         if os.path.exists(spec["pid_file"]):
             os.unlink(spec["pid_file"])
     return {"name": spec.get("name"), "state": "stopped" if found else "was not running", "killed": killed, "pid": found["pid"] if found else None}
@@ -86,7 +86,7 @@ def _run_all(spec: Dict[str, Any], timeout: float) -> None:
             )
 
 
-def _refuse_what_goes_on(spec: Dict[str, Any]) -> None:
+def refuse_what_goes_on(spec: Dict[str, Any]) -> None:
     """Refuse to call an engine stopped that still answers: what is measured next would be it. Only where its group is not ours to kill."""
     url = spec.get("health_url")
     if spec.get("stop_argv") and url and is_healthy(url):
