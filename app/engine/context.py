@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
@@ -15,7 +15,6 @@ from sqlalchemy import select
 
 from app.attempts.models import Attempt, Step
 from app.engagements.models import Engagement
-from app.engine.models import HostLock
 from app.kit.db import database_now, read_session
 from app.plans.models import PlanRevision
 from app.settings import settings
@@ -35,7 +34,6 @@ class Ctx:
     now: datetime  # the database's clock
     owner: str
     node: str
-    foreign_locks: list[str] = field(default_factory=list)
     still_ours: Callable[[], None] = lambda: None  # asked at every piece of a long work; raises keep.LeaseLost
 
     @property
@@ -102,9 +100,7 @@ def load(attempt_id: str, *, owner: str, node: str, still_ours: Callable[[], Non
         engagement = s.get_one(Engagement, attempt.engagement_id)
         plan = s.get_one(PlanRevision, attempt.plan_id)
         steps = list(s.scalars(select(Step).where(Step.attempt_id == attempt_id).order_by(Step.position)))
-        locks = s.scalars(select(HostLock).where(HostLock.target.startswith(f"{engagement.code}/"), HostLock.attempt_id.is_not(None)))
-        foreign = [lock.target for lock in locks if lock.attempt_id != attempt_id]
-        return Ctx(attempt, steps, engagement, json.loads(plan.canonical), database_now(s), owner, node, foreign, still_ours)
+        return Ctx(attempt, steps, engagement, json.loads(plan.canonical), database_now(s), owner, node, still_ours)
 
 
 def probe_archive() -> Path:

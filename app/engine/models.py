@@ -23,7 +23,7 @@ class HostLock(Base):
     """Who may change a target. `fence` only grows; the target refuses a lower one."""
 
     __tablename__ = "host_lock"
-    target: Mapped[str] = mapped_column(String(160), primary_key=True)  # <engagement code>/<host>
+    target: Mapped[str] = mapped_column(String(160), primary_key=True)  # targets.inventory.Inventory.machines
     attempt_id: Mapped[str | None] = mapped_column(String(36))  # an attempt, or a TargetRemoval
     fence: Mapped[int] = mapped_column(default=0)
 

@@ -50,9 +50,10 @@ def begin(s: Session, *, engagement_id: str, actor: Actor) -> TargetRemoval:
     if running := engagement_facts.gather(s, engagement).active():
         sentence = N_("Nothing was removed: {gate}, attempt {number}, is going on. Wait for its end, or cancel it.")
         raise Refused("attempt_active", sentence, gate=running.gate, number=running.number)
-    hosts = _inventory(engagement).hosts
+    inventory = _inventory(engagement)
+    hosts = inventory.hosts
     order = TargetRemoval(id=new_id(), engagement_id=engagement_id, tries=1, started_by=actor.label, started_at=now())
-    fence = locks.seize(s, order.id, [f"{engagement.code}/{host}" for host in hosts])
+    fence = locks.seize(s, order.id, inventory.machines)
     if isinstance(fence, str):
         raise Refused("target_busy", N_("Nothing was removed: the attempt {id} still holds a target."), id=fence)
     order.fence = fence

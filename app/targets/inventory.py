@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from app.targets.credentials import credential_path, secret_of
 from gates.text import Text
 
 GROUPS = ("engine", "storage", "loadgen", "bmc")
+MACHINE_MAX = 150
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -30,6 +32,12 @@ class Inventory:
     def hosts(self) -> list[str]:
         """Return all host names."""
         return list(self.hostvars)
+
+    @property
+    def machines(self) -> list[str]:
+        """Return what names the machines behind the hosts, whatever an engagement calls them: address and port, or the root on this machine."""
+        names = [str(self.hostvars[host]["qg_root"]) if where == "local" else where.lower() for host, where in self.addresses.items()]
+        return list(dict.fromkeys(name if len(name) <= MACHINE_MAX else hashlib.sha256(name.encode()).hexdigest() for name in names))
 
     def members(self, pattern: str) -> list[str]:
         """Return the hosts of a group, of a host name, or of `all`, in the order of the inventory."""

@@ -15,6 +15,7 @@ from app.engine import locks, removal, runs
 from app.engine.models import HostLock, TargetRemoval
 from app.kit.db import read_session, write_session
 from app.kit.errors import Forbidden, Refused
+from app.settings import settings
 from tests.engine_kit import PATIENCE_S
 from tests.people import Cast
 from tests.ports import free_port
@@ -61,12 +62,13 @@ def test_a_reached_host_is_emptied_a_silent_one_is_called_not_known_and_the_lock
 
 def test_whoever_asks_again_adopts_the_order_that_is_going_on_and_no_attempt_takes_the_targets_meanwhile(cast: Cast) -> None:
     engagement_id, code, order_id = _ordered(cast, {"gpu01": LOCAL})
+    machine = str(settings().state_dir / "lab" / code / "gpu01")
     with write_session() as s:
         assert removal.begin(s, engagement_id=engagement_id, actor=cast.li_wei).id == order_id
         attempt_id = start_attempt(s, engagement_id=engagement_id, gate="G1", actor=cast.li_wei).id
-    assert locks.take(attempt_id, [f"{code}/gpu01"]) == order_id
+    assert locks.take(attempt_id, [machine]) == order_id
     assert _carried_out(order_id).report["hosts"]["gpu01"]["state"] == "removed"
-    assert isinstance(locks.take(attempt_id, [f"{code}/gpu01"]), int)
+    assert isinstance(locks.take(attempt_id, [machine]), int)
 
 
 def test_a_lost_playbook_host_is_followed_by_another_and_not_for_ever(cast: Cast) -> None:

@@ -18,7 +18,7 @@ from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome, done, failed
 from app.engine.policy import RUN_MARGIN_S, START_MARGIN_S, START_TIMEOUT_S, TRIES_MAX, back_off_s, run_again_s, soak_poll_s
 from app.engine.steps import journal
-from app.engine.steps.hosts import hold
+from app.engine.steps.hosts import hold, outgrow
 from gates.transitions import Event, RunStatus
 
 START, POLL, COLLECT = "start", "poll", "collect"
@@ -110,6 +110,8 @@ def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
     expected = reconcile.covered(drive.playbook_path(order.playbook), ctx.inventory, ctx.current.spec.get("expects") or {})
     found = reconcile.troubles(ended.result, expected, playbook=order.playbook, addresses=ctx.inventory.addresses)
     if found:
+        if outgrow(ctx, ended.result):
+            return drive.begin(ctx, order, ended.memo, try_no=ctx.current.try_no + 1)
         dark = [host for host, n in ((ended.result.get("stats") or {}).get("dark") or {}).items() if n]
         unknown = reconcile.only_unreachable(ended.result) and any(not reconcile.began_nothing(ended.result, host) for host in dark)
         if unknown and int(ended.memo["runs"].get(START, 1)) < TRIES_MAX:

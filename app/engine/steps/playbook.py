@@ -6,7 +6,7 @@ from app.engine import drive, reconcile
 from app.engine.bring import bring
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome, done, failed
-from app.engine.steps.hosts import hold
+from app.engine.steps.hosts import hold, outgrow
 
 
 def move(ctx: Ctx) -> Outcome:
@@ -22,6 +22,8 @@ def move(ctx: Ctx) -> Outcome:
         return ended
     expected = reconcile.covered(drive.playbook_path(order.playbook), ctx.inventory, step.spec.get("expects") or {})
     if found := reconcile.troubles(ended.result, expected, playbook=order.playbook, addresses=ctx.inventory.addresses):
+        if outgrow(ctx, ended.result):
+            return drive.begin(ctx, order, ended.memo, try_no=step.try_no + 1)
         return failed(found[0], result=ended.memo)
     writes, trouble = bring(ctx, ended.folder)
     if trouble is not None:
