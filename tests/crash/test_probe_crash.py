@@ -32,7 +32,15 @@ def jobs_running(place):
             continue
         if b"--lock-fd" in argv:
             found.append(pid)
-    return found
+    return [pid for pid in found if parent_of(pid) not in found]  # a tool that a job is about to run bears its name until it is
+
+
+def parent_of(pid):
+    """Return the pid of a process' parent, or 0 when the process has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def poll(place, job, offsets=None, size=1 << 20):

@@ -254,7 +254,7 @@ def test_the_commands_say_it_by_their_exit_code_and_never_with_one_of_a_verdict(
     assert (code, "完整" in said) == (0, True)
     there = {"QUADGATE_STATE_DIR": str(elsewhere.folder), "QUADGATE_DATABASE_URL": elsewhere.database}
     assert quadgate("restore", copy, **there)[0] == 0
-    assert "whole" in quadgate("audit", "verify", **there)[1]
+    assert "完整" in quadgate("audit", "verify", **there)[1]
     assert quadgate("restore", copy, **there)[0] == 65
     code, said = quadgate("retention", **there)
     assert (code, "--apply" in said) == (0, True)

@@ -131,7 +131,8 @@ def test_evidence_of_a_stand_in_is_simulated_and_no_pass_whatever_every_flag_say
 def test_evidence_of_real_tools_and_a_real_engine_is_not_simulated():
     evidence = g2_evidence()
     evidence.files[evidence.path("run-1", "commands.json")] = json.dumps([{**COMMAND, "path": "/opt/rack-tools/bin/nvme"}]).encode()
-    evidence.json("run-1", "engine.json", lambda d: {**d, "argv": ["vllm", "serve", "--model", "/models/collab-lab_engine-7b"]})
+    for run in ("run-1", "run-2", "run-3"):
+        evidence.json(run, "engine.json", lambda d: {**d, "argv": ["vllm", "serve", "--model", "/models/collab-lab_engine-7b"]})
     document = judge(evidence.bundle())
     assert (document["simulated"], document["verdict"]) == (False, "pass")
 
