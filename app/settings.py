@@ -31,6 +31,8 @@ class Settings(BaseSettings):
     log_format: str = "text"  # of the long-running parts: text, or json with one object a line
     tick_seconds: float = 1.0  # how often the engine looks for work
     lease_seconds: int = 30  # how long a worker that went silent keeps an attempt to itself
+    worker_children: int = 2  # how many moves one worker makes at once; judging and printing leave one of them free
+    hosts_max: int = 16  # how many playbooks run on one machine at once, each in a host process of 60 to 100 MB; a stop waits for none
     keep_events_days: int = 400  # of an ended attempt: events and live samples, unless a signed report speaks of it; 0 keeps them for ever
     keep_unjudged_days: int = 180  # evidence of rehearsals and attempts that never counted nor were judged; 0 keeps it for ever
     keep_runs_days: int = 30  # run directories of ended attempts: their events and evidence are stored elsewhere

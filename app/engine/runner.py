@@ -3,7 +3,7 @@
 With QUADGATE_RUNNER_SOCKET a worker hands the run directory, the environment and the locked descriptor over a Unix socket to the
 runner (`quadgate runner`), which starts the host: replacing a worker then ends no playbook. The lock travels with the request
 (SCM_RIGHTS), so "alive, never ran, lost" is told by the same flock, `started` and `result.json` as everywhere (see runs.py).
-A request is one JSON line `{op, folder?, environment?, attempt?}`; the answer is one JSON line `{ok, ended?, why?}`.
+A request is one JSON line `{op, folder?, environment?, attempt?}`; the answer is one JSON line `{ok, ended?, room?, over?, why?}`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,36 @@ REQUEST_MAX = 256 * 1024
 
 class RunnerAway(Exception):  # noqa: N818 - a state of the house, like QuadgateError's children
     """The runner does not answer, as while it is replaced: whoever asked tries again later, and nothing has begun."""
+
+
+class HostsFull(RunnerAway):
+    """As many playbook hosts live as this machine may have; nothing has begun."""
+
+
+def room() -> bool:
+    """Tell whether one more playbook host may be started. Raises RunnerAway when the runner does not answer."""
+    if settings().runner_socket:
+        try:
+            return bool(_ask({"op": "room"}).get("room"))
+        except OSError:  # a runner of an earlier version, which does not know the question
+            return True
+    return len(living_here()) < settings().hosts_max
+
+
+def living_here() -> list[int]:
+    """Return the ids of the playbook hosts of this state directory that live in this process's container."""
+    ours, program = os.fsencode(settings().runs_dir) + b"/", os.fsencode(HOST_PROGRAM)
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if program in words and any(word.startswith(ours) for word in words) and marker.state(int(entry.name)) not in ("Z", "X", ""):
+            found.append(int(entry.name))
+    return found
 
 
 def spawn(folder: Path, lock_fd: int, environment: dict[str, str]) -> None:
@@ -97,6 +127,8 @@ def _ask(request: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any
                 answer: dict[str, Any] = json.loads(lines.readline(REQUEST_MAX))
     except (OSError, ValueError) as error:
         raise RunnerAway(f"the runner at {settings().runner_socket} does not answer ({type(error).__name__})") from error
+    if answer.get("over"):
+        raise RunnerAway("the runner is being replaced and begins nothing any more")
     if not answer.get("ok"):
         raise OSError(str(answer.get("why") or "the runner could not do it"))
     return answer
@@ -117,6 +149,7 @@ class Runner:
         self.path = path
         self.over = threading.Event()
         self._hosts: list[int] = []  # processes that were started here
+        self._starting = 0
         self._guard = threading.Lock()
         self._next_show = 0.0
 
@@ -129,7 +162,7 @@ class Runner:
             self.path.chmod(0o600)
             door.listen(64)
             door.settimeout(0.5)
-            while not (self.over.is_set() and self.living() == 0):
+            while not (self.over.is_set() and self._idle()):
                 self._show_that_it_can()
                 try:
                     wire, _ = door.accept()
@@ -148,6 +181,9 @@ class Runner:
             alive.touch()
         except (OSError, subprocess.SubprocessError) as error:
             log.warning("no program can be started: %s", error)
+
+    def _idle(self) -> bool:
+        return self.living() == 0 and self._starting == 0
 
     def living(self) -> int:
         """Return how many of the hosts that were started here still live."""
@@ -176,17 +212,26 @@ class Runner:
     def _do(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         if request["op"] == "ping":
             return {}
+        if request["op"] == "room":
+            return {"room": self.living() < settings().hosts_max}
         if request["op"] == "end":
             control = request.get("control_dir")
             return {"ended": _end_here(str(request["attempt"]), Path(control) if control else None)}
         folder = Path(request["folder"])
         if request["op"] != "spawn" or len(fds) != 1 or not folder.is_relative_to(settings().runs_dir) or ".." in folder.parts:
             raise ValueError("no request of ours")
-        environment = {str(key): str(value) for key, value in request["environment"].items()}
-        before = set(marker.carriers(environment[marker.VARIABLE]))
-        spawn_here(folder, fds[0], environment)
-        with self._guard:
-            self._hosts += sorted(set(marker.carriers(environment[marker.VARIABLE])) - before)
+        with self._guard:  # told to end before this: refused; after this: waited for
+            if self.over.is_set():
+                return {"ok": False, "over": True}
+            self._starting += 1
+        try:
+            environment = {str(key): str(value) for key, value in request["environment"].items()}
+            before = set(marker.carriers(environment[marker.VARIABLE]))
+            spawn_here(folder, fds[0], environment)
+            with self._guard:
+                self._hosts += sorted(set(marker.carriers(environment[marker.VARIABLE])) - before)
+        finally:
+            self._starting -= 1
         log.info("started a playbook host in %s", folder.name)
         return {}
 

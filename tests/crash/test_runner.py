@@ -15,7 +15,7 @@ import pytest
 from app.engine import marker, runner
 from app.engine.advance import advance
 from app.settings import ROOT, settings
-from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, make_attempt, playbook_step, steps_of, wait_for
+from tests.engine_kit import PATIENCE_S, PLAYBOOKS, attempt_of, drive, ended, make_attempt, playbook_step, steps_of, wait_for
 
 ASKS = "import sys; from app.engine.advance import advance; advance(sys.argv[1], 1); import time; time.sleep(600)"
 
@@ -110,3 +110,35 @@ def test_it_does_nothing_outside_of_the_runs_and_nothing_without_a_lock(service:
         wire.shutdown(socket.SHUT_WR)
         assert b'"ok": false' in wire.recv(4096)
     assert runner.answers()
+
+
+def test_a_runner_that_is_told_to_end_finishes_its_playbooks_and_begins_no_other(service: subprocess.Popen[bytes]) -> None:
+    first, late = make_attempt(playbook_step(playbook="slow.yml", params={"seconds": 3})), make_attempt(playbook_step())
+    drive(first, until=lambda _: starts_of(first) == 1)
+    drive(late, until=lambda a: a.status == "running")
+    service.terminate()
+    wait_for(lambda: not runner_takes(late), said="the runner knows that it is to end")
+    attempt = attempt_of(late)
+    assert (attempt.status, attempt.problem, starts_of(late), steps_of(late)[0].status) == ("running", None, 0, "pending")
+    service.wait(PATIENCE_S)  # at the end of the first playbook, however many are asked for meanwhile
+    assert drive(first, until=ended).status == "finished"
+    again = start_runner()
+    try:
+        assert drive(late, until=ended).status == "finished"
+    finally:
+        again.kill()
+        again.wait(10)
+
+
+def runner_takes(attempt_id: str) -> bool:
+    """Ask the runner to begin a playbook; tell whether it did."""
+    folder = settings().runs_dir / attempt_id / "probe-1"
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
+    try:
+        runner.spawn(folder, lock, {marker.VARIABLE: attempt_id})
+    except runner.RunnerAway:
+        return False
+    finally:
+        os.close(lock)
+    return True
