@@ -122,7 +122,8 @@ def _ask(request: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any
             wire.connect(settings().runner_socket)
             data = json.dumps(request).encode() + b"\n"
             sent = socket.send_fds(wire, [data], fds or [])
-            wire.sendall(data[sent:])
+            if sent < len(data):  # sending nothing to a runner that has already answered is a broken pipe
+                wire.sendall(data[sent:])
             with wire.makefile("rb") as lines:
                 answer: dict[str, Any] = json.loads(lines.readline(REQUEST_MAX))
     except (OSError, ValueError) as error:
