@@ -11,14 +11,14 @@ from sqlalchemy import update
 from sqlalchemy.exc import OperationalError
 
 from app.attempts.models import Attempt
-from app.engine import hints, words
+from app.engine import due, hints, slots, words
 from app.engine.claim import Claim, claim, commit
 from app.engine.context import Ctx, load
 from app.engine.keep import Keeping, LeaseLost
 from app.engine.move import move
 from app.engine.outcome import Outcome, Trouble, failed
-from app.engine.policy import PUSH_BACK_S
-from app.engine.runner import RunnerAway
+from app.engine.policy import BUSY_S, PUSH_BACK_S
+from app.engine.runner import HostsFull, RunnerAway
 from app.evidence.judgement import Outdated
 from app.kit import logs
 from app.kit.db import database_now, new_id, write_session
@@ -32,6 +32,30 @@ def advance(attempt_id: str, generation: int | None) -> bool:
     """Move an attempt by one step of work. False when there was nothing to do for us: that is normal, not an error."""
     with logs.about(attempt=attempt_id):
         return _advance(attempt_id, generation)
+
+
+def advance_heavy(attempt_id: str, generation: int | None) -> bool:
+    """Move an attempt that is to be judged or printed, when this worker has a child to spare for it; then hand the place on to the next one."""
+    with slots.heavy() as free:
+        moved = advance(attempt_id, generation) if free else False
+    if free:
+        _hand_on(settings().node)
+    return moved
+
+
+def _hand_on(node: str) -> None:
+    """Hint the next heavy work of a node when nothing waits in its queue: what came while all slots were taken was dropped."""
+    queue = hints.HEAVY.format(node=node)
+    if hints.waiting([queue]).get(queue):
+        return
+    try:
+        with write_session() as s:
+            row = due.next_heavy(s, node)
+    except OperationalError as error:
+        log.warning("the database did not answer (%s); the next tick hints what is due", type(error.orig).__name__)
+        return
+    if row is not None:
+        hints.publish_advance(row.attempt_id, row.generation, row.node, row.kind)
 
 
 def _advance(attempt_id: str, generation: int | None) -> bool:
@@ -56,6 +80,10 @@ def _advance(attempt_id: str, generation: int | None) -> bool:
         log.info("%s; judged anew", error)
         _push_back(held, 0.0)
         return False
+    except HostsFull as error:  # nothing has begun; whoever is due longest comes first
+        log.info("attempt %s: %s", attempt_id, error)
+        _push_back(held, BUSY_S)
+        return False
     except RunnerAway as error:  # it is being replaced: nothing has begun
         log.warning("attempt %s: %s; tried again later", attempt_id, error)
         _push_back(held)
@@ -65,7 +93,7 @@ def _advance(attempt_id: str, generation: int | None) -> bool:
         _push_back(held)
         return False
     if written and outcome.due_s == 0:
-        hints.publish_advance(attempt_id, held.generation + 1, held.node)
+        hints.publish_advance(attempt_id, held.generation + 1, held.node, outcome.next_kind)
     return written
 
 
@@ -73,10 +101,17 @@ def _move(held: Claim, ctx: Ctx) -> tuple[Outcome, bool]:
     step = ctx.step
     with logs.about(gate=ctx.attempt.gate, step=step.key if step else None, step_id=step.id if step else None, generation=held.generation):
         outcome = _decide(ctx)
+        outcome.next_kind = _next_kind(ctx, outcome)
         written = _commit(held, ctx, outcome)
         if outcome.event is not None or outcome.next_step:
             log.info("%s%s", outcome.event or "next step", "" if written else ": somebody else went on")
     return outcome, written
+
+
+def _next_kind(ctx: Ctx, outcome: Outcome) -> str | None:
+    """Return the kind of the step that the attempt is at after a decision."""
+    index = int(outcome.attempt.get("step_index", ctx.attempt.step_index + outcome.next_step))
+    return ctx.steps[index].kind if index < len(ctx.steps) else None
 
 
 def _decide(ctx: Ctx) -> Outcome:
@@ -117,7 +152,10 @@ def _push_back(held: Claim, seconds: float = PUSH_BACK_S) -> None:
             due = database_now(s) + timedelta(seconds=seconds)
             mine = (Attempt.id == held.attempt_id, Attempt.generation == held.generation, Attempt.lease_owner == held.owner)
             s.execute(
-                update(Attempt).where(*mine).values(lease_owner=None, lease_until=None, next_due_at=due).execution_options(synchronize_session=False)
+                update(Attempt)
+                .where(*mine)
+                .values(lease_owner=None, lease_until=None, next_due_at=due, last_enqueued_at=None)
+                .execution_options(synchronize_session=False)
             )
     except OperationalError:
         log.warning("attempt %s: could not be pushed back; its lease ends by itself", held.attempt_id)

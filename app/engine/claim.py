@@ -81,7 +81,10 @@ def renew(held: Claim) -> bool:
     """Make the lease last anew before a longer call. False: it is no longer ours."""
     with write_session() as s:
         until = database_now(s) + timedelta(seconds=settings().lease_seconds)
-        return _guarded(s, held, {"lease_until": until})
+        if not _guarded(s, held, {"lease_until": until}):
+            return False
+        nodes.worked(s, held.node)
+        return True
 
 
 def commit(held: Claim, ctx: Ctx, outcome: Outcome) -> bool:
@@ -111,6 +114,7 @@ def commit(held: Claim, ctx: Ctx, outcome: Outcome) -> bool:
         values["next_due_at"] = due if over else case((asked, now), else_=due)
         if not _guarded(s, held, values):
             return False
+        nodes.worked(s, held.node)
         if ctx.step is not None and outcome.step:
             _write_step(s, ctx.step.id, outcome, now=now)
         if target is not None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
 from celery import Celery
 
+from app.kit import broker
 from app.settings import settings
+from gates.model import StepKind
 
 log = logging.getLogger("quadgate.engine")
-STEPS, TICK = "steps@{node}", "tick"
+STEPS, HEAVY, TICK = "steps@{node}", "heavy@{node}", "tick"
+HEAVY_KINDS = frozenset({StepKind.JUDGE, StepKind.REPORT})  # what takes a processor for a while; everything else looks, decides and is gone
 
 
 def celery_app(broker_url: str) -> Celery:
@@ -77,6 +81,22 @@ def publish(task: str, args: list[Any], *, queue: str, expires_s: float | None =
     return True
 
 
-def publish_advance(attempt_id: str, generation: int | None, node: str) -> bool:
-    """Hint that an attempt can go on; only the queue of its node is used."""
-    return publish("advance", [attempt_id, generation], queue=STEPS.format(node=node), expires_s=300)
+def queue_of(node: str, kind: str | None) -> str:
+    """Return the queue of a node in which a step of this kind waits for its turn."""
+    return (HEAVY if kind in HEAVY_KINDS else STEPS).format(node=node)
+
+
+def publish_advance(attempt_id: str, generation: int | None, node: str, kind: str | None = None) -> bool:
+    """Hint that an attempt, which is at a step of this kind, can go on; only the queues of its node are used."""
+    task = "advance_heavy" if kind in HEAVY_KINDS else "advance"
+    return publish(task, [attempt_id, generation], queue=queue_of(node, kind), expires_s=300)
+
+
+def waiting(queues: Iterable[str]) -> dict[str, int]:
+    """Return how many hints wait in each queue; nothing where the broker does not answer."""
+    names = list(queues)
+    try:
+        return broker.depths(names) if names else {}
+    except Exception as error:
+        log.warning("nobody can say what waits at the broker (%s)", type(error).__name__)
+        return {}

@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.engine.models import Canary, Node
-from app.engine.policy import NODE_STALE_S
+from app.engine.policy import BEAT_S, NODE_STALE_S
 from app.engine.rows import insert_new
 from app.kit.db import database_now, write_session
 
@@ -23,6 +23,13 @@ def beat(node: str) -> None:
         s.execute(update(Node).where(Node.name == node).values(heartbeat_at=at))
 
 
+def worked(s: Session, node: str) -> None:
+    """Note that a worker of this node did something: a queue that is long keeps its heartbeat waiting, and is no silence."""
+    at = database_now(s)
+    old = (Node.name == node, Node.heartbeat_at < at - timedelta(seconds=BEAT_S))
+    s.execute(update(Node).where(*old).values(heartbeat_at=at).execution_options(synchronize_session=False))
+
+
 def canary_returned() -> None:
     """Note that the canary came back."""
     with write_session() as s:
@@ -33,6 +40,12 @@ def canary_returned() -> None:
 def stale(s: Session, now: datetime) -> list[str]:
     """Return the nodes that may be taken over."""
     return list(s.scalars(select(Node.name).where(Node.heartbeat_at < now - timedelta(seconds=NODE_STALE_S))))
+
+
+def heartbeat_age_s(s: Session, node: str) -> float | None:
+    """Return how long ago a node last did something, None when it never did."""
+    row = s.get(Node, node)
+    return None if row is None else (database_now(s) - row.heartbeat_at).total_seconds()
 
 
 def canary_age_s(s: Session) -> float | None:

@@ -64,6 +64,11 @@ class PlaybookRun:
         """Return the run directory."""
         return folder_of(self.attempt_id, self.step_key, self.name)
 
+    @property
+    def urgent(self) -> bool:
+        """Return whether it waits for no other: what stops or removes something."""
+        return self.name.startswith("stop") or self.step_key in ("stop", "remove")
+
 
 def folder_of(attempt_id: str, step_key: str, name: str) -> Path:
     """Return the directory of a run. Keys come from the gate's declaration; anything that could leave the tree is refused."""
@@ -103,6 +108,8 @@ def start(run: PlaybookRun) -> RunState:
             return RunState(Look.DONE, result)
         if (folder / "started").exists():
             return RunState(Look.LOST)
+        if not run.urgent and not runner.room():
+            raise runner.HostsFull(f"{settings().hosts_max} playbooks run on this machine already; {folder.name} waits for its turn")
         environment = prepare(run)
         runner.spawn(folder, fd, environment)
         return RunState(Look.ALIVE)

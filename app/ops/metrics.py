@@ -22,7 +22,7 @@ import app
 from app.attempts.models import Attempt, Step, VerdictRevision
 from app.audit.models import AuditHead
 from app.engine.claim import movable, unheld
-from app.engine.hints import STEPS, TICK
+from app.engine.hints import HEAVY, STEPS, TICK
 from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY
 from app.kit.db import database_now, read_session
@@ -72,7 +72,7 @@ class _Collector:
         try:
             with read_session() as s:
                 found = [*_work(s), *_people(s)]
-                queues += [STEPS.format(node=name) for name in s.scalars(select(Node.name).order_by(Node.name))]
+                queues += [queue.format(node=name) for name in s.scalars(select(Node.name).order_by(Node.name)) for queue in (STEPS, HEAVY)]
         except SQLAlchemyError:
             found, up = [], 0.0
         yield _gauge("quadgate_database_up", up)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import OperationalError
 
-from app.engine import marker, nodes
+from app.engine import hints, marker, nodes
 from app.engine.runner import HOST_PROGRAM
 from app.kit.db import read_session
 from app.kit.errors import QuadgateError, Refused
@@ -27,7 +27,6 @@ from app.up.part import Part, kill
 from gates.text import Text
 
 log = logging.getLogger("quadgate.up")
-WORKERS = 2
 START_S, CANARY_LATE_S, BROKER_MUTE_S = 60.0, 90.0, 5.0
 
 
@@ -257,10 +256,10 @@ class Supervisor:
             return False
         try:
             with read_session() as s:
-                age = nodes.canary_age_s(s)
+                ages = (nodes.canary_age_s(s), nodes.heartbeat_age_s(s, self._settings.node))
         except OperationalError:  # the database is away or busy: that says nothing about the worker, and the watch goes on
             return False
-        return age is None or age > CANARY_LATE_S
+        return all(age is None or age > CANARY_LATE_S for age in ages)  # all children in long work are no silence: they renew their leases
 
     def _wait_until_healthy(self) -> None:
         deadline = time.monotonic() + START_S
@@ -292,6 +291,20 @@ def beat_argv(state: Path) -> list[str]:
 
 def worker_argv(node: str) -> list[str]:
     """Return the command of the worker of a node."""
-    queues = f"tick,steps@{node}"
+    queues = ",".join((hints.TICK, hints.STEPS.format(node=node), hints.HEAVY.format(node=node)))  # one message of each in turn
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING"]
-    return [sys.executable, "-m", "celery", "-A", "app.worker.app", "worker", "-Q", queues, "-c", str(WORKERS), "-n", f"quadgate@{node}", *quiet]
+    return [
+        sys.executable,
+        "-m",
+        "celery",
+        "-A",
+        "app.worker.app",
+        "worker",
+        "-Q",
+        queues,
+        "-c",
+        str(settings().worker_children),
+        "-n",
+        f"quadgate@{node}",
+        *quiet,
+    ]

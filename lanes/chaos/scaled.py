@@ -16,6 +16,7 @@ SHORT = {
     "BUSY_S": 1.0,
     "PUSH_BACK_S": 2.0,
     "HINT_AGAIN_S": 3.0,
+    "HINT_LOST_S": 3.0,
     "LOST_CONTACT_FIRST_S": 0.7,
     "LOST_CONTACT_MAX_S": 3.0,
     "SOAK_POLL_MIN_S": 1.5,

@@ -94,7 +94,7 @@ def test_doubled_late_and_early_messages_start_nothing_twice() -> None:
 
 def test_two_ticks_at_once_hint_a_due_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[str, int | None]] = []
-    monkeypatch.setattr(hints, "publish_advance", lambda attempt_id, generation, _node: sent.append((attempt_id, generation)))
+    monkeypatch.setattr(hints, "publish_advance", lambda attempt_id, generation, *_: sent.append((attempt_id, generation)))
     monkeypatch.setattr(hints, "publish", lambda *_args, **_kw: True)
     ids = {make_attempt(playbook_step()) for _ in range(5)}
     gate = threading.Barrier(2)
@@ -175,7 +175,7 @@ def test_a_lease_and_a_hint_from_before_the_clock_was_set_back_hold_nobody_up(mo
     from app.kit.db import database_now
 
     sent: list[str] = []
-    monkeypatch.setattr(hints, "publish_advance", lambda attempt_id, _generation, _node: sent.append(attempt_id))
+    monkeypatch.setattr(hints, "publish_advance", lambda attempt_id, *_: sent.append(attempt_id))
     monkeypatch.setattr(hints, "publish", lambda *_args, **_kw: True)
     attempt_id = make_attempt(playbook_step())
     with write_session() as s:
@@ -230,7 +230,7 @@ def test_a_tick_whose_database_is_away_is_said_in_a_line_and_the_next_one_works(
 
     attempt_id = make_attempt(playbook_step())
     sent: list[str] = []
-    monkeypatch.setattr(hints, "publish_advance", lambda attempt_id, _generation, _node: sent.append(attempt_id))
+    monkeypatch.setattr(hints, "publish_advance", lambda attempt_id, *_: sent.append(attempt_id))
     monkeypatch.setattr(hints, "publish", lambda *_args, **_kw: True)
     with monkeypatch.context() as patch:
         patch.setattr(tick, "read_session", away)

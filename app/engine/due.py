@@ -1,0 +1,139 @@
+"""Which due work is hinted next: the oldest of each engagement in turn, and no more than a queue can hold without those behind it waiting long.
+
+What is not hinted stays due and is found by the next tick. So a queue never grows with the work there is, a hint that waits in it is not sent
+again, and an engagement with hundreds of due attempts is one among others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.attempts.models import Attempt, Step
+from app.engine import hints
+from app.engine.claim import movable, unheld
+from app.engine.models import Node
+from app.engine.nodes import stale
+from app.engine.policy import HINT_AGAIN_S, HINT_LOST_S, QUEUED_MAX
+from app.kit.db import database_now
+from app.settings import settings
+
+LOOK_MAX = 1000  # rows of one look; the next tick is a second away
+_BATCH = 500
+_AT = and_(Step.attempt_id == Attempt.id, Step.position == Attempt.step_index)
+
+
+@dataclass(frozen=True)
+class Due:
+    """An attempt to be hinted: where, what kind of step it is at, and when it was hinted last."""
+
+    attempt_id: str
+    generation: int
+    node: str
+    kind: str | None
+    sent_at: datetime | None
+
+    @property
+    def queue(self) -> str:
+        """Return the queue in which it waits for its turn."""
+        return hints.queue_of(self.node, self.kind)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one look found: whom to hint, in the order of their turn, and how many hints wait in each queue as far as the rows tell."""
+
+    now: datetime
+    rows: list[Due]
+    out: Counter[str]
+
+    def doubted(self) -> set[str]:
+        """Return the queues whose hints should have been taken by now: the broker is asked whether it still has them."""
+        return {row.queue for row in self.rows if row.sent_at is not None and not self._over(row)}
+
+    def chosen(self, depths: Mapping[str, int]) -> list[Due]:
+        """Return whom to hint now. `depths`: what waits in the doubted queues; one that is empty has lost what it was sent."""
+        out, rows = Counter(self.out), []
+        for queue in self.doubted():
+            if depths.get(queue) == 0:
+                out[queue] = 0
+        for row in self.rows:
+            fresh = row.sent_at is None or self._over(row) or depths.get(row.queue) == 0
+            if fresh and out[row.queue] < QUEUED_MAX:
+                out[row.queue] += 1
+                rows.append(row)
+        return rows
+
+    def _over(self, row: Due) -> bool:
+        return row.sent_at is not None and abs((self.now - row.sent_at).total_seconds()) > HINT_AGAIN_S  # either way: clocks are set back too
+
+
+def anything(s: Session) -> bool:
+    """Tell whether there is anybody to hint."""
+    return s.scalar(select(Attempt.id).where(*_hintable(database_now(s))).limit(1)) is not None
+
+
+def look(s: Session) -> Seen:
+    """Look at what is due and was not hinted, or so long ago that its hint may be lost."""
+    now = database_now(s)
+    places = _Places(s, now)
+    rows = places.look(_hintable(now))
+    recent = and_(
+        Attempt.last_enqueued_at >= now - timedelta(seconds=HINT_AGAIN_S), Attempt.last_enqueued_at <= now + timedelta(seconds=HINT_AGAIN_S)
+    )
+    counts = select(Attempt.node, Step.kind, func.count()).outerjoin(Step, _AT).where(*_due(now), recent).group_by(Attempt.node, Step.kind)
+    out: Counter[str] = Counter()
+    for node, kind, count in s.execute(counts):
+        out[hints.queue_of(places.of(node), kind)] += count
+    return Seen(now, rows, out)
+
+
+def stamp(s: Session, rows: Sequence[Due]) -> list[Due]:
+    """Note that these are hinted now. Returns those that are still due: another tick may have been faster."""
+    now, kept = database_now(s), set()
+    for start in range(0, len(rows), _BATCH):
+        ids = [row.attempt_id for row in rows[start : start + _BATCH]]
+        change = update(Attempt).where(Attempt.id.in_(ids), *_due(now)).values(last_enqueued_at=now).returning(Attempt.id)
+        kept |= set(s.scalars(change.execution_options(synchronize_session=False)))
+    return [row for row in rows if row.attempt_id in kept]
+
+
+def next_heavy(s: Session, node: str) -> Due | None:
+    """Return the next attempt of a node that is to be judged or printed, stamped: whoever has just done one hands its place on."""
+    now = database_now(s)
+    found = _Places(s, now).look([*_due(now), Step.kind.in_([str(kind) for kind in hints.HEAVY_KINDS])])
+    return next(iter(stamp(s, [row for row in found if row.node == node][:1])), None)
+
+
+def _due(now: datetime) -> list[ColumnElement[bool]]:
+    return [movable(), Attempt.next_due_at <= now, unheld(now)]
+
+
+def _hintable(now: datetime) -> list[ColumnElement[bool]]:
+    sent, lost = Attempt.last_enqueued_at, timedelta(seconds=HINT_LOST_S)
+    return [*_due(now), or_(sent.is_(None), sent < now - lost, sent > now + lost)]
+
+
+class _Places:
+    """Where due work is to be done: on its own node, or here when that one is silent."""
+
+    def __init__(self, s: Session, now: datetime) -> None:
+        self._s, self._silent = s, set(stale(s, now))
+        living = list(s.scalars(select(Node.name).where(Node.name.not_in(self._silent)).order_by(Node.heartbeat_at.desc())))
+        self._here = settings().node if settings().node in living or not living else living[0]
+
+    def of(self, node: str | None) -> str:
+        """Return the node that is to do the work of this one."""
+        return node if node and node not in self._silent else self._here
+
+    def look(self, conditions: Sequence[ColumnElement[bool]]) -> list[Due]:
+        """Return attempts in the order of their turn: the oldest of every engagement, then the second of each."""
+        turn = func.row_number().over(partition_by=Attempt.engagement_id, order_by=(Attempt.next_due_at, Attempt.id))
+        columns = (Attempt.id, Attempt.generation, Attempt.node, Step.kind, Attempt.last_enqueued_at)
+        query = select(*columns).outerjoin(Step, _AT).where(*conditions).order_by(turn, Attempt.next_due_at, Attempt.id).limit(LOOK_MAX)
+        return [Due(row.id, row.generation, self.of(row.node), row.kind, row.last_enqueued_at) for row in self._s.execute(query)]
