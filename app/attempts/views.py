@@ -164,6 +164,7 @@ def _step(step: Step, first_sealed: int | None) -> dict[str, Any]:
         "try_no": step.try_no,
         "problem": step.problem,
         "params": _params(step),
+        "halted": ((step.result or {}).get("halt") or {}).get("hosts") or {},
         "started_at": stamp(step.started_at) if timed else None,
         "finished_at": stamp(step.finished_at) if timed else None,
         "expected_end_at": stamp(step.expected_end_at) if foretold else None,

@@ -257,6 +257,22 @@ def not_stopped(running: Mapping[str, Sequence[str]], why: list[Text]) -> Troubl
     )
 
 
+def not_halted(running: Mapping[str, Sequence[str]], why: list[Text]) -> Trouble:
+    """Say what a stop-loss could not end of the failed attempt, host by host."""
+    going_on = [
+        Text("On {host} something still runs: {said} ", "主机 {host} 上仍有进程在运行：{said} ").fill(host=host, said=" ".join(said) or "-")
+        for host, said in running.items()
+    ]
+    return _trouble(
+        "not_halted",
+        "The engagement is stopped, but not everything of this attempt was ended on its targets: {running}{why} Look at these hosts and end what is "
+        "left there.",
+        "项目已止损，但该次尝试在目标主机上的进程未能全部终止：{running}{why}请登录这些主机并结束残留进程。",
+        running=Text("".join(text.en for text in going_on), "".join(text.zh for text in going_on)),
+        why=Text(" ".join(text.en for text in why), "".join(text.zh for text in why)),
+    )
+
+
 def taken_over(said: str) -> Trouble:
     """Say that another controller goes on with the attempt, so that nothing of it was stopped on its targets."""
     return _trouble(

@@ -126,6 +126,12 @@ WORDS: dict[str, dict[str, str]] = {
     "severity_of": {"major": N_("major"), "minor": N_("minor")},
     "role": {"admin": N_("administrator"), "engineer": N_("engineer"), "approver": N_("approver"), "viewer": N_("viewer")},
     "token": {"valid": N_("valid"), "revoked": N_("revoked"), "expired": N_("expired")},
+    "halt": {
+        "stopped": N_("everything ended"),
+        "running": N_("NOT ended"),
+        "taken_over": N_("goes on under another controller"),
+        "unknown": N_("not known"),
+    },
     "removal": {"removed": N_("removed"), "left": N_("NOT removed"), "unknown": N_("not known")},
     "item": {
         "array": N_("array"),

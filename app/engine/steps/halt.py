@@ -1,0 +1,77 @@
+"""What a stop-loss ends at once: the jobs and engines of the failed attempt itself, before its report is written.
+
+Other attempts of a stopped engagement are canceled (app/attempts/conclude.py); this one has its verdict and is canceled by nobody, and without
+an order of ours its engine would keep the GPUs for as long as nobody looks. What could not be stopped is told by host and holds up no report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.engine import drive, reconcile, words
+from app.engine.context import Ctx
+from app.engine.outcome import Outcome, Trouble
+from app.engine.runner import RunnerAway
+from app.engine.steps.cancel import ON_TARGETS
+from gates.model import StepKind, Verdict
+from gates.pipeline_facts import State
+from gates.text import Text
+from gates.transitions import Event
+
+HALT = "halt"  # in the memory of the report's step: {"hosts": {name: {"state", "why"}}, "problem": Trouble|null}
+TIMEOUT_S = 600
+
+
+def move(ctx: Ctx) -> Outcome | None:
+    """Return the next decision on the way to the stop; None when there is nothing to stop, or all was tried."""
+    if not _due(ctx):
+        return None
+    hosts = list(dict.fromkeys([*ctx.inventory.members("loadgen"), *ctx.inventory.members("engine")]))
+    jobs = [step.job_id for step in ctx.steps if step.job_id]
+    order = drive.Order("stop", "stop.yml", "running", TIMEOUT_S, {"id": "", "jobs": jobs, "offsets": {}, "hosts": ":".join(hosts), "left": []})
+    memo = drive.memo_of(ctx)
+    try:
+        if not memo.get("run"):
+            return drive.begin(ctx, order, memo, problem=None)
+        ended = drive.follow(ctx, order)
+    except RunnerAway:
+        raise
+    except Exception as error:  # whatever it is, the verdict is to be printed
+        return _told(memo, {}, words.not_halted({}, [Text(str(error), str(error))]))
+    if isinstance(ended, Outcome):
+        if ended.event is not Event.FAIL:
+            return ended
+        told = _told(memo, dict.fromkeys(hosts, _unknown("")), ended.trouble)
+        told.writes += ended.writes
+        return told
+    replies: Mapping[str, Any] = ended.result.get("replies") or {}
+    said = {str(failure.get("host")): str(failure.get("message") or "") for failure in ended.result.get("failures") or []}
+    states = {host: _state(replies.get(host), said.get(host, "")) for host in hosts}
+    found = reconcile.troubles(ended.result, hosts, playbook=order.playbook, addresses=ctx.inventory.addresses)
+    running = {host: [told["why"]] for host, told in states.items() if told["state"] == "running"}
+    trouble = words.not_halted(running, [one.text for one in found]) if running or found else None
+    return _told(ended.memo, states, trouble)
+
+
+def _due(ctx: Ctx) -> bool:
+    attempt, touched = ctx.attempt, any(step.kind == StepKind.JOB and step.job_id for step in ctx.steps)
+    deployed = any(step.kind in ON_TARGETS and step.spec.get("changes_target") and step.status != "pending" for step in ctx.steps)
+    stopped = attempt.verdict == Verdict.FAIL and ctx.engagement.state == State.STOPPED and not attempt.rehearsal
+    return stopped and (touched or deployed) and HALT not in (ctx.current.result or {})
+
+
+def _state(reply: object, why: str) -> dict[str, str]:
+    if not isinstance(reply, Mapping) or reply.get("state") not in ("stopped", "running", "taken_over"):
+        return _unknown(why)
+    left = " ".join(str(said) for said in reply.get("could_not_stop") or [])
+    return {"state": str(reply["state"]), "why": left or str(reply.get("why") or "")}
+
+
+def _unknown(why: str) -> dict[str, str]:
+    return {"state": "unknown", "why": why}
+
+
+def _told(memo: Mapping[str, Any], hosts: Mapping[str, Mapping[str, str]], trouble: Trouble | None) -> Outcome:
+    kept = {"hosts": dict(hosts), "problem": trouble.json() if trouble else None}
+    return Outcome(step={"status": "running", "result": {**memo, "run": None, HALT: kept}, "problem": None})
