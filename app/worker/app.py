@@ -1,4 +1,4 @@
-"""The Celery application of the worker and of beat: `celery -A app.worker.app worker -Q tick,steps@NODE`."""
+"""The Celery application of the worker and of beat: `celery -A app.worker.app worker -Q tick,steps@NODE,heavy@NODE`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from app.engine.hints import TICK, celery_app
 from app.kit import alive, logs
 from app.kit.db import engine_for
 from app.settings import settings
+from app.worker import deaf
 
 app = celery_app(settings().broker_url)
 app.set_current()
@@ -39,8 +40,9 @@ def _own_database(**_: Any) -> None:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _enrol_node(**_: Any) -> None:
-    """Let the tick know that this node has a worker."""
+    """Let the tick know that this node has a worker, and watch that it does anything."""
     nodes.beat(settings().node)
+    deaf.watch()
 
 
 @task_postrun.connect  # type: ignore[untyped-decorator]
