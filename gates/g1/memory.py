@@ -64,6 +64,6 @@ def _counted(answers: Mapping[str, Answer]) -> Iterator[Finding]:
         for host in hosts:
             have, best = len(_sizes(answers[host])), len(_sizes(answers[most]))
             if have < best:
-                words = {"h": host, "n": have, "o": most, "m": best}
+                words: dict[str, Any] = {"h": host, "n": have, "o": most, "m": best}
                 text = "{h}: {n} memory modules; {o}, the same product, has {m}", "{h}：{n} 条内存；同型号的 {o} 为 {m} 条"
                 yield bad(*text, answers[host].path, answers[most].path, **words)
