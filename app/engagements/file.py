@@ -195,6 +195,12 @@ def _check_hosts(targets: dict[str, Any], problems: Problems) -> None:
                 f"no host is in the group {group}, which every measuring gate needs.",
                 f"没有主机属于 {group} 组，而各测量门禁都需要它。",
             )
+    if targets["engine"].get("kind") == "sglang":
+        problems.add(
+            "targets.engine.kind",
+            "sglang can be deployed and cannot be judged yet: it counts tokens under other names, so no claim of validity could be shown. Name vllm.",
+            "sglang 可以部署但尚不能判定：其词元计数名称不同，无法证明任何有效性断言。请改用 vllm。",
+        )
     if not targets["simulated"]:
         _check_real(targets, problems)
 
@@ -213,8 +219,8 @@ def _check_real(targets: dict[str, Any], problems: Problems) -> None:
     if kind in STAND_INS:
         problems.add(
             "targets.engine.kind",
-            f"{kind} stands in for a real engine and moves KV without the product's software; name vllm or sglang, or say simulated: true.",
-            f"{kind} 是真实引擎的替代，搬运 KV 时不经过被测产品的软件；请改为 vllm 或 sglang，或写明 simulated: true。",
+            f"{kind} stands in for a real engine and moves KV without the product's software; name vllm, or say simulated: true.",
+            f"{kind} 是真实引擎的替代，搬运 KV 时不经过被测产品的软件；请改为 vllm，或写明 simulated: true。",
         )
 
 

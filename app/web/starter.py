@@ -27,7 +27,7 @@ targets:
   hosts:            # credential: <状态目录>/credentials/ 下的 SSH 私钥文件；host_key: 主机公钥
     gpu01: {groups: [engine, loadgen], connection: ssh, address: 10.0.0.11, user: quadgate, credential: ssh-gpu01, host_key: ssh-ed25519 AAAA}
     array01: {groups: [storage], connection: ssh, address: 10.0.0.21, user: quadgate, credential: ssh-array01, host_key: ssh-ed25519 AAAA}
-  engine:           # kind: vllm | sglang；其余各键（并行度、offload、fabric、array、volume）见 playbooks/inventories/example/engagement.yaml
+  engine:           # kind: vllm；其余各键（并行度、offload、fabric、array、volume）见 playbooks/inventories/example/engagement.yaml
     {kind: vllm, accelerator: rocm, install: container, runtime: docker, image: "镜像@sha256:摘要", supervision: process, port: 18400,
      model: 模型名称, model_dir: /models/模型目录}
   arms: {recompute: {}, baseline: {}, candidate: {}, placebo: {}}
