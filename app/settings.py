@@ -33,6 +33,7 @@ class Settings(BaseSettings):
     lease_seconds: int = 30  # how long a worker that went silent keeps an attempt to itself
     worker_children: int = 2  # how many moves one worker makes at once; judging and printing leave one of them free
     hosts_max: int = 16  # how many playbooks run on one machine at once, each in a host process of 60 to 100 MB; a stop waits for none
+    stop_seconds: int = 24  # how long a cancel gives the targets to end everything; who has not answered by then is listed by name
     keep_events_days: int = 400  # of an ended attempt: events and live samples, unless a signed report speaks of it; 0 keeps them for ever
     keep_unjudged_days: int = 180  # evidence of rehearsals and attempts that never counted nor were judged; 0 keeps it for ever
     keep_runs_days: int = 30  # run directories of ended attempts: their events and evidence are stored elsewhere

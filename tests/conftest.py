@@ -84,6 +84,7 @@ def state(_migrated: Path, _server: postgres.Server | None, monkeypatch: pytest.
     monkeypatch.setenv("QUADGATE_STATE_DIR", str(folder))
     monkeypatch.setenv("QUADGATE_DATABASE_URL", _server.url(name) if _server else "")
     monkeypatch.setenv("QUADGATE_BROKER_URL", "")
+    monkeypatch.setenv("QUADGATE_STOP_SECONDS", str(int(PATIENCE_S)))  # a busy machine is no target that does not answer
     _forget()
     yield folder
     _forget()

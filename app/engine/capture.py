@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,16 @@ class Capture:
                         "message": _message(data.get("res")),
                     }
                 )
-        elif kind == "runner_on_ok" and str(data.get("task", "")).rpartition(" : ")[2] == REPLY:
-            self.replies[str(data.get("host", ""))] = _reply(data.get("res") or {})
+        elif (said := reply_of(event)) is not None:
+            self.replies[said[0]] = said[1]
+
+
+def reply_of(event: Mapping[str, Any]) -> tuple[str, Any] | None:
+    """Return the host and what it answered, when an event is that of the task that answers."""
+    data = event["data"]
+    if event["event"] != "runner_on_ok" or str(data.get("task", "")).rpartition(" : ")[2] != REPLY:
+        return None
+    return str(data.get("host", "")), _reply(data.get("res") or {})
 
 
 def _message(res: Any) -> str:

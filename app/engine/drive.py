@@ -35,6 +35,8 @@ class Order:
     status: str
     timeout_s: int
     job: dict[str, Any] = field(default_factory=dict)
+    grace_s: int = GRACE_S
+    hurry: bool = False  # all hosts at once, and none is waited for that does not answer (runs.PlaybookRun)
 
 
 @dataclass
@@ -96,7 +98,7 @@ def _unborn(ctx: Ctx, order: Order, memo: dict[str, Any]) -> Outcome:
 
 def _watch(ctx: Ctx, order: Order, memo: dict[str, Any], writes: list[Callable[[Session], None]]) -> Outcome:
     since = datetime.fromisoformat(memo["since"])
-    if (ctx.now - since).total_seconds() <= order.timeout_s + GRACE_S:
+    if (ctx.now - since).total_seconds() <= order.timeout_s + order.grace_s:
         return Outcome(due_s=WATCH_S, step={"result": memo} if writes else {}, writes=writes)
     runs.clean(ctx.attempt.id, runs.folder_of(ctx.attempt.id, ctx.current.key, memo["run"]))
     outcome = failed(words.timed_out(title_of(ctx.current), order.timeout_s), result=memo)
@@ -159,6 +161,7 @@ def _run(ctx: Ctx, order: Order, name: str) -> PlaybookRun:
         variables=ctx.variables(job=order.job),
         timeout_s=order.timeout_s,
         node=ctx.node,
+        hurry=order.hurry,
     )
 
 

@@ -16,7 +16,7 @@ LOST_CONTACT_FIRST_S, LOST_CONTACT_MAX_S = 10.0, 300.0
 SOAK_POLL_MIN_S, SOAK_POLL_MAX_S, SOAK_POLL_SHARE = 15.0, 60.0, 0.2  # a fifth of the expected time, within these
 RUN_MARGIN_S = 1.0  # after the expected end of a measured run, before the first playbook
 RUN_AGAIN_MIN_S, RUN_AGAIN_SHARE = 3.0, 0.15  # a run that takes longer than expected
-STOP_TIMEOUT_S = 600  # of the stop playbook: an engine on real hardware may take two minutes to end
+STOP_GRACE_S = 4  # after the time of a stop (settings: stop_seconds), before we end its playbook ourselves
 START_TIMEOUT_S = 7200  # of the playbook that switches the arm and hands a job over, at least; longer where a model loads longer
 START_MARGIN_S = 1800  # of it, beside two loads of the model
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from app.engine.context import Ctx
@@ -284,13 +284,22 @@ def taken_over(said: str) -> Trouble:
     )
 
 
-def stop_failed(error: str) -> Trouble:
-    """Say that the targets could not be told to stop."""
+def not_heard(host: str, address: str) -> Text:
+    """Say that a host did not answer in time whether everything was stopped on it."""
+    return Text(
+        "The host {host} ({address}) did not answer in time: what the attempt runs there may go on.",
+        "主机 {host}（{address}）未在限时内应答，其上的作业可能仍在运行。",
+    ).fill(host=host, address=address or "-")
+
+
+def stop_failed(error: str, hosts: Iterable[str]) -> Trouble:
+    """Say that the targets could not be told to stop, and which they are."""
     return _trouble(
         "not_stopped",
-        "Canceled, but the targets could not be told to stop ({error}). Look at the hosts and end what is left there.",
-        "已取消，但无法通知目标主机停止（{error}）。请登录主机并结束残留进程。",
+        "Canceled, but the targets could not be told to stop ({error}). Look at {hosts} and end what is left there.",
+        "已取消，但无法通知目标主机停止（{error}）。请登录 {hosts} 并结束残留进程。",
         error=_end(error),
+        hosts=", ".join(hosts) or "-",
     )
 
 

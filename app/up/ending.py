@@ -8,12 +8,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from app.engine import shutdown
-from app.engine.drive import GRACE_S
-from app.engine.policy import STOP_TIMEOUT_S
+from app.engine.policy import STOP_GRACE_S
+from app.settings import settings
 from gates.text import Text
 
 log = logging.getLogger("quadgate.up")
-CANCEL_S = float(STOP_TIMEOUT_S + GRACE_S + 30)  # the stop of a target may take its whole time: a shorter patience would cut it off, unsaid
+AROUND_S = 10.0  # before a stop begins and after it ended: ending playbooks, a tick, a commit
 TELL_S = 5.0  # who waits longer than this is told for what
 STOPPED = Text("The service was stopped.", "服务已停止。")
 STOPPING = Text(
@@ -26,18 +26,23 @@ LEFT = Text(
 )
 
 
+def patience_s() -> float:
+    """Return how long a cancel may take in all. The stop of the targets may take its whole time: a shorter patience would cut it off, unsaid."""
+    return settings().stop_seconds + STOP_GRACE_S + AROUND_S
+
+
 def cancel(tell: Callable[[Text], object]) -> None:
     """Let the engine cancel what runs. `tell` gets a sentence when that takes its time, and one for everything that may still run."""
     ours = left = shutdown.cancel_running(STOPPED)
-    began, told = time.monotonic(), False
-    while left and time.monotonic() < began + CANCEL_S:
+    began, told, patience = time.monotonic(), False, patience_s()
+    while left and time.monotonic() < began + patience:
         if not told and time.monotonic() > began + TELL_S:
             told = True
-            _tell(tell, STOPPING.fill(attempts=", ".join(shutdown.names(left)), seconds=round(CANCEL_S)))
+            _tell(tell, STOPPING.fill(attempts=", ".join(shutdown.names(left)), seconds=round(patience)))
         time.sleep(0.2)
         left = shutdown.active()
     if left:
-        _tell(tell, LEFT.fill(attempts=", ".join(shutdown.names(left)), seconds=round(CANCEL_S)))
+        _tell(tell, LEFT.fill(attempts=", ".join(shutdown.names(left)), seconds=round(patience)))
     for trouble in shutdown.troubles(ours):
         _tell(tell, trouble)
 

@@ -37,6 +37,7 @@ def sshd(folder: Path, address: str, port: int) -> Iterator[str]:
         "PermitRootLogin prohibit-password",
         f"UsePAM {'yes' if os.geteuid() == 0 else 'no'}",
         "PrintMotd no",
+        "Subsystem sftp internal-sftp",
     ]
     config = folder / f"sshd-{address}.conf"
     config.write_text("".join(f"{line}\n" for line in lines))

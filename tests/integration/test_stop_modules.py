@@ -64,3 +64,9 @@ def test_only_runs_that_began_and_left_no_result_may_have_left_a_module(state: P
         for file in files:
             (folder / file).write_text("{}")
     assert runs.remote_dirs("x") == [str(runs.short_dir(settings().runs_dir / "x" / "a") / "remote")]
+
+
+def test_a_stop_asks_all_hosts_at_once_and_waits_for_none_that_does_not_answer(tmp_path: Path) -> None:
+    usual, hurried = runs.host_environment("x", tmp_path), runs.host_environment("x", tmp_path, 12)
+    assert ("ANSIBLE_FORKS" in usual, hurried["ANSIBLE_FORKS"]) == (False, "12")
+    assert ("ConnectTimeout=10" in usual["ANSIBLE_SSH_ARGS"], "ConnectTimeout=5" in hurried["ANSIBLE_SSH_ARGS"]) == (True, True)

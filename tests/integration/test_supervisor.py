@@ -15,8 +15,7 @@ import pytest
 
 from app.attempts.models import Attempt
 from app.engine import marker, shutdown
-from app.engine.drive import GRACE_S
-from app.engine.policy import STOP_TIMEOUT_S
+from app.engine.policy import STOP_GRACE_S
 from app.kit.db import write_session
 from app.kit.errors import Refused
 from app.settings import ROOT, settings
@@ -68,8 +67,8 @@ def test_stopping_cancels_what_runs_and_ends_the_job_on_this_machine(service: Su
 
 
 def test_who_stops_the_service_is_told_what_it_waits_for_and_what_may_still_run(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ending.CANCEL_S > STOP_TIMEOUT_S + GRACE_S  # else a stop that takes its time is cut off
-    monkeypatch.setattr(ending, "CANCEL_S", 0.5)
+    assert ending.patience_s() > settings().stop_seconds + STOP_GRACE_S  # else a stop that takes its time is cut off
+    monkeypatch.setattr(ending, "patience_s", lambda: 0.5)
     monkeypatch.setattr(ending, "TELL_S", 0.0)
     attempt_id, stuck = make_attempt(playbook_step(), code="ONE"), make_attempt(playbook_step(), code="TWO")
     problem = {"code": "not_stopped", "en": "On gpu01 something still runs.", "zh-CN": "主机 gpu01 上仍有进程在运行。"}

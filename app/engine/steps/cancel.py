@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Step
 from app.attempts.moves import reason_pair
-from app.engine import counting, drive, reconcile, runner, runs, words
+from app.engine import counting, drive, reconcile, runner, runs, stops, words
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome, Trouble
-from app.engine.policy import STOP_TIMEOUT_S
 from gates.model import StepKind
 from gates.text import Text
 from gates.transitions import Event
@@ -29,7 +27,7 @@ def move(ctx: Ctx) -> Outcome:
         raise
     except Exception as error:
         log.exception("attempt %s: stopping its targets failed", ctx.attempt.id)
-        return _canceled(ctx, words.stop_failed(f"{type(error).__name__}: {error}"))
+        return _canceled(ctx, words.stop_failed(f"{type(error).__name__}: {error}", ctx.engagement.targets.get("hosts") or ()))
 
 
 def _move(ctx: Ctx) -> Outcome:
@@ -37,9 +35,7 @@ def _move(ctx: Ctx) -> Outcome:
     if step is None or not any(s.kind in ON_TARGETS and (s.status != "pending" or s.job_id) for s in ctx.steps):
         return _canceled(ctx, None)
     hosts = _touched(ctx)
-    left = runs.remote_dirs(ctx.attempt.id)
-    job = {"id": step.job_id or "", "jobs": [s.job_id for s in ctx.steps if s.job_id], "offsets": {}, "hosts": ":".join(hosts), "left": left}
-    order = drive.Order("stop", "stop.yml", "stopping", STOP_TIMEOUT_S, job)
+    order = stops.order(ctx, "stopping", hosts, job_id=step.job_id or "", left=runs.remote_dirs(ctx.attempt.id))
     if step.status != "stopping":
         runner.end(ctx.attempt.id)  # host processes and their playbooks, where hosts live
         memo = drive.memo_of(ctx)
@@ -48,24 +44,17 @@ def _move(ctx: Ctx) -> Outcome:
         outcome.writes += said
         return outcome
     ended = drive.follow(ctx, order)
-    if isinstance(ended, Outcome):
-        return _canceled(ctx, ended.trouble, ended) if ended.event is Event.FAIL else ended
-    expected = reconcile.covered(drive.playbook_path(order.playbook), ctx.inventory) or hosts
-    found = reconcile.troubles(ended.result, expected, playbook=order.playbook, addresses=ctx.inventory.addresses)
-    replies: dict[str, Any] = ended.result.get("replies") or {}
-    running = {
-        host: [str(said) for said in reply.get("could_not_stop") or []]
-        for host, reply in replies.items()
-        if isinstance(reply, dict) and reply.get("state") == "running"
-    }
-    elsewhere = [str(reply.get("why")) for reply in replies.values() if isinstance(reply, dict) and reply.get("state") == "taken_over"]
-    if elsewhere:
-        return _canceled(ctx, words.taken_over(elsewhere[0]))
-    if found or running:
-        return _canceled(ctx, words.not_stopped(running, [trouble.text for trouble in found]))
-    outcome = _canceled(ctx, None)
+    if isinstance(ended, Outcome) and ended.event is not Event.FAIL:
+        return ended
+    partial, replies = ended if isinstance(ended, Outcome) else None, stops.replies_of(stops.result_of(ctx, ended))
+    if elsewhere := [str(reply.get("why")) for reply in replies.values() if reply.get("state") == "taken_over"]:
+        return _canceled(ctx, words.taken_over(elsewhere[0]), partial)
+    running, found = stops.going_on(ctx, ended, hosts)
+    if running or found:
+        return _canceled(ctx, words.not_stopped(running, found), partial)
+    outcome = _canceled(ctx, None, partial)
     measuring = dict.fromkeys(host for s in ctx.steps if s.job_id for group in s.spec.get("expects") or {} for host in ctx.inventory.members(group))
-    judged, in_flight = ctx.attempt.extension is not None, bool(ended.memo.get("in_flight"))
+    judged, in_flight = ctx.attempt.extension is not None, bool(drive.memo_of(ctx).get("in_flight"))
     outcome.attempt.update(counting.after_stop(ctx.steps, replies, measuring, in_flight=in_flight, judged=judged))
     return outcome
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.engine import drive, reconcile, words
+from app.engine import drive, stops, words
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome, Trouble
 from app.engine.runner import RunnerAway
@@ -20,7 +20,6 @@ from gates.text import Text
 from gates.transitions import Event
 
 HALT = "halt"  # in the memory of the report's step: {"hosts": {name: {"state", "why"}}, "problem": Trouble|null}
-TIMEOUT_S = 600
 
 
 def move(ctx: Ctx) -> Outcome | None:
@@ -28,8 +27,7 @@ def move(ctx: Ctx) -> Outcome | None:
     if not _due(ctx):
         return None
     hosts = list(dict.fromkeys([*ctx.inventory.members("loadgen"), *ctx.inventory.members("engine")]))
-    jobs = [step.job_id for step in ctx.steps if step.job_id]
-    order = drive.Order("stop", "stop.yml", "running", TIMEOUT_S, {"id": "", "jobs": jobs, "offsets": {}, "hosts": ":".join(hosts), "left": []})
+    order = stops.order(ctx, "running", hosts)
     memo = drive.memo_of(ctx)
     try:
         if not memo.get("run"):
@@ -39,19 +37,16 @@ def move(ctx: Ctx) -> Outcome | None:
         raise
     except Exception as error:  # whatever it is, the verdict is to be printed
         return _told(memo, {}, words.not_halted({}, [Text(str(error), str(error))]))
-    if isinstance(ended, Outcome):
-        if ended.event is not Event.FAIL:
-            return ended
-        told = _told(memo, dict.fromkeys(hosts, _unknown("")), ended.trouble)
-        told.writes += ended.writes
-        return told
-    replies: Mapping[str, Any] = ended.result.get("replies") or {}
-    said = {str(failure.get("host")): str(failure.get("message") or "") for failure in ended.result.get("failures") or []}
+    if isinstance(ended, Outcome) and ended.event is not Event.FAIL:
+        return ended
+    result = stops.result_of(ctx, ended)
+    replies = stops.replies_of(result)
+    said = {str(failure.get("host")): str(failure.get("message") or "") for failure in result.get("failures") or []}
     states = {host: _state(replies.get(host), said.get(host, "")) for host in hosts}
-    found = reconcile.troubles(ended.result, hosts, playbook=order.playbook, addresses=ctx.inventory.addresses)
-    running = {host: [told["why"]] for host, told in states.items() if told["state"] == "running"}
-    trouble = words.not_halted(running, [one.text for one in found]) if running or found else None
-    return _told(ended.memo, states, trouble)
+    running, found = stops.going_on(ctx, ended, hosts)
+    told = _told(memo, states, words.not_halted(running, found) if running or found else None)
+    told.writes += ended.writes
+    return told
 
 
 def _due(ctx: Ctx) -> bool:
