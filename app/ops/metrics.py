@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterator
 from datetime import datetime
@@ -25,6 +26,7 @@ from app.engine.claim import movable, unheld
 from app.engine.hints import HEAVY, STEPS, TICK
 from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY
+from app.engine.steps import job as job_step
 from app.kit.db import database_now, read_session
 from app.ops import broker
 from app.settings import settings
@@ -33,6 +35,8 @@ from gates.model import StepKind
 from gates.transitions import RunStatus
 
 NEVER_S = 1e9  # the age of what never happened: larger than any limit of an alert
+QUANTILES = (0.5, 0.99, 1.0)
+ASKED = ("starting", "running", "polling", "collecting")  # the statuses of a step whose job is asked for
 BACKUP_NOTE = "last-backup.json"  # below the state directory
 
 HELP: dict[str, str] = {
@@ -44,7 +48,7 @@ HELP: dict[str, str] = {
     "quadgate_lease_age_seconds": "For how long the oldest lease has been held; beyond QUADGATE_LEASE_SECONDS its worker is gone.",
     "quadgate_lost_contact_attempts": "Attempts whose target does not answer.",
     "quadgate_lost_contact_seconds": "For how long the longest of them has been silent: since its last answer.",
-    "quadgate_poll_lateness_seconds": "How late the latest poll of a running job is: 0 when none is overdue.",
+    "quadgate_poll_lateness_seconds": "How late the last polls of present jobs began, and what is overdue now: quantiles, 1 is the worst.",
     "quadgate_queue_depth": "Hints that wait in a queue of the broker.",
     "quadgate_canary_age_seconds": "Seconds since a canary task came back.",
     "quadgate_node_heartbeat_age_seconds": "Seconds since a node's own queue was worked on.",
@@ -87,8 +91,6 @@ def _work(s: Session) -> list[Metric]:
     due, oldest = _count_and_least(s, Attempt.next_due_at, movable(), Attempt.next_due_at <= now, unheld(now))
     held, ends = _count_and_least(s, Attempt.lease_until, movable(), Attempt.lease_owner.is_not(None), Attempt.lease_until.is_not(None))
     lease_age = 0.0 if ends is None else max(0.0, settings().lease_seconds - (ends - now).total_seconds())
-    running_job = and_(Step.attempt_id == Attempt.id, Step.position == Attempt.step_index, Step.kind == str(StepKind.JOB), Step.status == "running")
-    late = s.scalar(select(func.min(Attempt.next_due_at)).join(Step, running_job).where(movable(), Attempt.next_due_at <= now))
     silent = select(func.count(), func.min(func.coalesce(Step.last_seen_at, Step.started_at, Attempt.started_at)))
     lost, since = s.execute(
         silent.select_from(Attempt)
@@ -104,12 +106,27 @@ def _work(s: Session) -> list[Metric]:
         _gauge("quadgate_oldest_due_seconds", _age(now, oldest, never=0.0)),
         _gauge("quadgate_held_leases", held),
         _gauge("quadgate_lease_age_seconds", lease_age),
-        _gauge("quadgate_poll_lateness_seconds", _age(now, late, never=0.0)),
+        _lateness(s, now),
         _gauge("quadgate_lost_contact_attempts", lost),
         _gauge("quadgate_lost_contact_seconds", _age(now, since, never=0.0)),
         _gauge("quadgate_canary_age_seconds", _age(now, returned)),
         beats,
     ]
+
+
+def _lateness(s: Session, now: datetime) -> Metric:
+    """Return how late polls are: those that each present job remembers, and what is overdue at whatever phase of a start, a poll or a collect."""
+    job = and_(Step.attempt_id == Attempt.id, Step.position == Attempt.step_index, Step.kind == str(StepKind.JOB), Step.status.in_(ASKED))
+    late: list[float] = []
+    for remembered, due in s.execute(select(Step.result[job_step.LATE], Attempt.next_due_at).join(Step, job).where(movable())):
+        late += [float(seconds) for seconds in remembered or ()]
+        if due is not None and due < now:
+            late.append((now - due).total_seconds())
+    family = GaugeMetricFamily("quadgate_poll_lateness_seconds", HELP["quadgate_poll_lateness_seconds"], labels=["quantile"])
+    late.sort()
+    for share in QUANTILES:
+        family.add_metric([f"{share:g}"], late[math.ceil(share * len(late)) - 1] if late else 0.0)  # nearest rank
+    return family
 
 
 def _people(s: Session) -> list[Metric]:

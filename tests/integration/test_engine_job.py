@@ -92,6 +92,9 @@ def test_a_soak_is_polled_in_its_own_rhythm_and_its_samples_come_once(state: Pat
     assert attempt.status == "finished"
     polls = [run for run in runs_of(attempt_id) if run.startswith("poll")]
     assert 1 <= len(polls) <= 3
+    late = (steps_of(attempt_id)[0].result or {})["late"]
+    assert len(late) >= len(polls)
+    assert min(late) >= 0
     assert samples_of(attempt_id) == list(range(60))
 
 

@@ -108,7 +108,7 @@ def test_the_metrics_tell_what_waits_what_is_held_and_what_is_silent(working: No
         gone.status, gone.next_due_at, gone.started_at = "lost_contact", now() + timedelta(hours=1), now() - timedelta(hours=2)
         late = s.get_one(Attempt, overdue)
         late.status, late.next_due_at = "running", now() - timedelta(seconds=40)
-        s.merge(steps_of(overdue)[0]).status = "running"
+        s.merge(steps_of(overdue)[0]).status = "polling"  # also while its playbook runs
     found = numbers()
     assert found["quadgate_due_attempts"] == 2
     assert 70 <= found["quadgate_oldest_due_seconds"] < 7200
@@ -116,12 +116,25 @@ def test_the_metrics_tell_what_waits_what_is_held_and_what_is_silent(working: No
     assert 20 <= found["quadgate_lease_age_seconds"] < 7200
     assert found["quadgate_lost_contact_attempts"] == 1
     assert found["quadgate_lost_contact_seconds"] >= 7200
-    assert 40 <= found["quadgate_poll_lateness_seconds"] < 7200
+    assert 40 <= found["quadgate_poll_lateness_seconds{1}"] < 7200
     assert found["quadgate_attempts{running}"] == 1
     assert found["quadgate_queue_depth{tick}"] == 0
     assert found["quadgate_queue_depth{steps@here}"] == 0
     assert found["quadgate_canary_age_seconds"] < 7200
     assert found["quadgate_backup_age_seconds"] == metrics.NEVER_S
+
+
+def test_the_lateness_of_polls_is_told_by_what_present_jobs_remember_and_by_what_is_overdue(working: None) -> None:
+    assert {numbers()[f"quadgate_poll_lateness_seconds{{{q}}}"] for q in ("0.5", "0.99", "1")} == {0.0}
+    first, second, over = (make_attempt(job_step()) for _ in range(3))
+    with write_session() as s:
+        for identity, late in ((first, [0.25] * 8), (second, [0.5] * 7 + [9.0]), (over, [500.0])):
+            row, step = s.get_one(Attempt, identity), s.merge(steps_of(identity)[0])
+            row.status, row.next_due_at = "running", now() + timedelta(hours=1)
+            step.status, step.result = "starting", {"late": late}
+        s.get_one(Attempt, over).status = "canceled"
+    found = numbers()
+    assert [found[f"quadgate_poll_lateness_seconds{{{q}}}"] for q in ("0.5", "0.99", "1")] == [0.25, 9.0, 9.0]
 
 
 def test_the_page_of_the_metrics_is_prometheus_text_with_exactly_the_names_of_the_contract(working: None) -> None:

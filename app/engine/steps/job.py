@@ -22,6 +22,8 @@ from app.engine.steps.hosts import hold, outgrow
 from gates.transitions import Event, RunStatus
 
 START, POLL, COLLECT = "start", "poll", "collect"
+LATE = "late"  # in a step's memory: by how many seconds its last polls began late, the newest last (read by app/ops/metrics.py)
+LATE_KEPT = 8
 BEFORE = "before"  # in a step's memory: [{job, said}], the jobs that ended before they could measure anything
 
 
@@ -151,6 +153,7 @@ def _wait_or_ask(ctx: Ctx) -> Outcome:
     wait = (datetime.fromisoformat(memo["ask_at"]) - ctx.now).total_seconds()
     if wait > 0:
         return Outcome(due_s=wait)
+    memo[LATE] = [*(memo.get(LATE) or ())[1 - LATE_KEPT :], round(-wait, 2)]
     over = ctx.current.expected_end_at is not None and ctx.now >= ctx.current.expected_end_at
     return drive.begin(ctx, _order(ctx, COLLECT if over or not _is_soak(ctx) else POLL), memo)
 
