@@ -29,6 +29,7 @@ class Settings(BaseSettings):
     secure_cookies: bool = False  # true: browsers send the session over https only
     alive_file: str = ""  # of a container: touched by worker, beat and runner whenever something was done
     log_format: str = "text"  # of the long-running parts: text, or json with one object a line
+    otlp_endpoint: str = ""  # of an OpenTelemetry collector (OTLP over HTTP), e.g. http://collector:4318; empty: no traces, nothing loaded
     tick_seconds: float = 1.0  # how often the engine looks for work
     lease_seconds: int = 30  # how long a worker that went silent keeps an attempt to itself
     worker_children: int = 2  # how many moves one worker makes at once; judging and printing leave one of them free

@@ -20,7 +20,7 @@ from app.engine.outcome import Outcome, Trouble, failed
 from app.engine.policy import BUSY_S, PUSH_BACK_S
 from app.engine.runner import HostsFull, RunnerAway
 from app.evidence.judgement import Outdated
-from app.kit import logs
+from app.kit import logs, traces
 from app.kit.db import database_now, new_id, write_session
 from app.kit.errors import QuadgateError
 from app.settings import settings
@@ -28,16 +28,21 @@ from app.settings import settings
 log = logging.getLogger("quadgate.engine")
 
 
-def advance(attempt_id: str, generation: int | None) -> bool:
-    """Move an attempt by one step of work. False when there was nothing to do for us: that is normal, not an error."""
-    with logs.about(attempt=attempt_id):
-        return _advance(attempt_id, generation)
+def advance(attempt_id: str, generation: int | None, *, parent: str = "") -> bool:
+    """Move an attempt by one step of work. False when there was nothing to do for us: that is normal, not an error.
+
+    `parent`: the traceparent that came with the hint.
+    """
+    with logs.about(attempt=attempt_id), traces.span("advance", parent=parent, attempt=attempt_id, generation=generation) as span:
+        moved = _advance(attempt_id, generation, span)
+        span.say(moved=moved)
+        return moved
 
 
-def advance_heavy(attempt_id: str, generation: int | None) -> bool:
+def advance_heavy(attempt_id: str, generation: int | None, *, parent: str = "") -> bool:
     """Move an attempt that is to be judged or printed, when this worker has a child to spare for it; then hand the place on to the next one."""
     with slots.heavy() as free:
-        moved = advance(attempt_id, generation) if free else False
+        moved = advance(attempt_id, generation, parent=parent) if free else False
     if free:
         _hand_on(settings().node)
     return moved
@@ -58,7 +63,7 @@ def _hand_on(node: str) -> None:
         hints.publish_advance(row.attempt_id, row.generation, row.node, row.kind)
 
 
-def _advance(attempt_id: str, generation: int | None) -> bool:
+def _advance(attempt_id: str, generation: int | None, span: traces.Span) -> bool:
     try:
         held = claim(attempt_id, generation, owner=_owner(), node=settings().node)
     except OperationalError as error:
@@ -68,7 +73,7 @@ def _advance(attempt_id: str, generation: int | None) -> bool:
         return False
     try:
         with Keeping(held) as lease:
-            outcome, written = _move(held, load(attempt_id, owner=held.owner, node=held.node, still_ours=lease.check))
+            outcome, written = _move(held, load(attempt_id, owner=held.owner, node=held.node, still_ours=lease.check), span)
     except LeaseLost as error:
         log.info("%s; what was worked out here is thrown away", error)
         return False
@@ -97,12 +102,14 @@ def _advance(attempt_id: str, generation: int | None) -> bool:
     return written
 
 
-def _move(held: Claim, ctx: Ctx) -> tuple[Outcome, bool]:
+def _move(held: Claim, ctx: Ctx, span: traces.Span) -> tuple[Outcome, bool]:
     step = ctx.step
+    span.say(gate=ctx.attempt.gate, step=step.key if step else None, step_status=step.status if step else None, generation=held.generation)
     with logs.about(gate=ctx.attempt.gate, step=step.key if step else None, step_id=step.id if step else None, generation=held.generation):
         outcome = _decide(ctx)
         outcome.next_kind = _next_kind(ctx, outcome)
         written = _commit(held, ctx, outcome)
+        span.say(event=str(outcome.event) if outcome.event else None)
         if outcome.event is not None or outcome.next_step:
             log.info("%s%s", outcome.event or "next step", "" if written else ": somebody else went on")
     return outcome, written

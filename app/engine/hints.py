@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import threading
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -11,13 +12,14 @@ from urllib.parse import urlsplit
 
 from celery import Celery
 
-from app.kit import broker
+from app.kit import broker, traces
 from app.settings import settings
 from gates.model import StepKind
 
 log = logging.getLogger("quadgate.engine")
 STEPS, HEAVY, TICK = "steps@{node}", "heavy@{node}", "tick"
 HEAVY_KINDS = frozenset({StepKind.JUDGE, StepKind.REPORT})  # what takes a processor for a while; everything else looks, decides and is gone
+_SEALING = threading.Lock()
 
 
 def celery_app(broker_url: str) -> Celery:
@@ -57,7 +59,17 @@ def _sender(broker_url: str) -> Celery:
 def send(broker_url: str, task: str, args: list[Any], *, queue: str, expires_s: float | None = None) -> None:
     """Publish one message, without retries. Raises what the broker raises, at once."""
     _knock(broker_url)
-    _sender(broker_url).send_task(task, args=args, queue=queue, expires=expires_s, ignore_result=True, retry=False)
+    headers = {traces.HEADER: traceparent} if (traceparent := traces.carried()) else None
+    _sender(broker_url).send_task(task, args=args, queue=queue, expires=expires_s, ignore_result=True, retry=False, headers=headers)
+
+
+def sealed(task: str, args: list[Any], *, queue: str) -> dict[str, Any]:
+    """Return a message as it stands in a queue, for a process that sends it later without a message library (nudge.py)."""
+    sender = _sender("memory://")
+    with _SEALING, sender.connection_for_write() as connection:  # a queue in the memory of this process, of one caller at a time
+        sender.send_task(task, args=args, queue=queue, ignore_result=True, retry=False, connection=connection)
+        message: dict[str, Any] = connection.default_channel._get(queue)
+    return message
 
 
 def _knock(broker_url: str) -> None:

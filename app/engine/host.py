@@ -15,10 +15,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # started by path with -P, so that no module of this folder shadows another
 
-from app.engine import durable
+from app.engine import durable, nudge
 from app.engine.capture import Capture
 from app.engine.control import close_masters
 from app.engine.redact import Redactor
+from app.kit import traces
 
 
 def detach() -> None:
@@ -36,6 +37,16 @@ def main(run_dir: Path, lock_fd: int) -> None:
     except FileExistsError:
         return
     job = json.loads((run_dir / "job.json").read_bytes())
+    told = {"attempt": job["attempt"], "run": run_dir.name, "playbook": Path(job["playbook"]).name}
+    with traces.span("playbook", parent=str(job.get("traceparent") or ""), endpoint=str(job.get("otlp_endpoint") or ""), **told) as span:
+        result = _host(run_dir, job)
+        span.say(status=result["status"], rc=result["rc"], events=result["events"])
+        _nudge(job)
+    traces.flush()
+
+
+def _host(run_dir: Path, job: dict[str, Any]) -> dict[str, Any]:
+    """Run the playbook of a job and leave result.json, whatever happens. Returns the result."""
     redactor = Redactor(job["secrets"])
     capture = Capture(run_dir / "events.jsonl", redactor)
     problem: str | None = None
@@ -74,7 +85,7 @@ def main(run_dir: Path, lock_fd: int) -> None:
             "problem": f"the result could not be written: {error.strerror}",
         }
         durable.write_json(run_dir / "result.json", short)
-    _nudge(job)
+    return result
 
 
 def _play(run_dir: Path, job: dict[str, Any], capture: Capture) -> tuple[str, int | None, dict[str, Any]]:
@@ -98,6 +109,19 @@ def _play(run_dir: Path, job: dict[str, Any], capture: Capture) -> tuple[str, in
 
 def _nudge(job: dict[str, Any]) -> None:
     """Tell the engine at once. A hint only: the tick finds the result in any case."""
+    message = job["nudge"]
+    if traceparent := traces.carried():
+        message["headers"][traces.HEADER] = traceparent
+    try:
+        nudge.push(job["broker_url"], job["queue"], message)
+    except nudge.NotPlain:
+        _nudge_by_library(job)
+    except Exception as error:
+        print(f"no nudge: {type(error).__name__}", file=sys.stderr)  # noqa: T201 - host.log
+
+
+def _nudge_by_library(job: dict[str, Any]) -> None:
+    """Do the same where the broker wants more than plain words."""
     try:
         from app.engine.hints import send
 

@@ -24,7 +24,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from app.engine import durable, marker, runner
+from app.engine import durable, hints, marker, runner
+from app.kit import traces
 from app.settings import settings
 from app.targets.inventory import Inventory
 
@@ -139,7 +140,10 @@ def prepare(run: PlaybookRun) -> dict[str, str]:
         "control_dir": str(short / "cp"),
         "short_dir": str(short),
         "broker_url": settings().broker_url,
-        "queue": f"steps@{run.node}",
+        "queue": (queue := hints.STEPS.format(node=run.node)),
+        "nudge": hints.sealed("advance", [run.attempt_id, None], queue=queue),
+        "otlp_endpoint": settings().otlp_endpoint,
+        "traceparent": traces.carried(),
     }
     durable.write_private(folder / "job.json", json.dumps(job))
     return host_environment(run.attempt_id, short, len(run.inventory.hosts) if run.hurry else 0)

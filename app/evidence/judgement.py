@@ -23,6 +23,7 @@ from app.attempts.sealing import sealed_from
 from app.audit.chain import record
 from app.evidence import store
 from app.evidence.usecases import enter, inputs, opened, present_manifest
+from app.kit import traces
 from app.kit.db import Transactions
 from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_
@@ -75,7 +76,9 @@ def judged(made: Prepared) -> dict[str, Any]:
 
     store.put_bytes(canonical_bytes(made.manifest))
     try:
-        document = judge(opened(made.manifest))
+        with traces.span("judge", attempt=made.attempt_id) as span:
+            document = judge(opened(made.manifest))
+            span.say(gate=str(document["gate"]), verdict=str(document["verdict"]))
     except Unreadable as error:
         raise QuadgateError("evidence_unreadable", error.text) from error
     plain: dict[str, Any] = json.loads(canonical_bytes(document))

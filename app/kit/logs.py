@@ -14,9 +14,12 @@ from typing import Any
 
 import structlog
 
+from app.kit import traces
+
 QUIET = ("celery", "kombu", "amqp", "alembic", "sqlalchemy", "asyncio", "fontTools")  # a line for each tick helps nobody
 _SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
+    traces.in_log,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.ExtraAdder(),

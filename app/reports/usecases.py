@@ -14,6 +14,7 @@ from app.audit import chain
 from app.evidence import store
 from app.evidence import usecases as evidence
 from app.evidence.judgement import TRIES, changing
+from app.kit import traces
 from app.kit.db import Transactions
 from app.kit.errors import Refused
 from app.kit.i18n import N_
@@ -45,7 +46,8 @@ def render(begin: Transactions, *, attempt_id: str, language: str, actor: Actor 
             data, facts = _dataset(s, attempt_id, language)
             if (found := _issued(s, attempt_id, data)) is not None:
                 return found
-        stored = store.put_bytes(render_pdf(data, facts.manifest or None))
+        with traces.span("report", attempt=attempt_id, language=language, revision=_revision(data)):
+            stored = store.put_bytes(render_pdf(data, facts.manifest or None))
         with begin() as s:
             present, now_facts = _dataset(s, attempt_id, language)
             if (found := _issued(s, attempt_id, present)) is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote_plus
@@ -15,7 +16,7 @@ from urllib.parse import unquote_plus
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.kit import logs
+from app.kit import logs, traces
 from app.kit.db import new_id
 from app.kit.i18n import N_, language_tag, negotiate, translate
 
@@ -57,6 +58,7 @@ class Shell:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
+                span.say(status=message["status"])
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
                 for name, value in self.headers:
@@ -65,8 +67,22 @@ class Shell:
                     headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        with logs.about(request=request_id):
+        with logs.about(request=request_id), _traced(scope, request_id) as span:
             await self.app(scope, receive, send_with_headers)
+            span.call(f"{scope['method']} {_route(scope)}")
+
+
+def _traced(scope: Scope, request_id: str) -> AbstractContextManager[traces.Span]:
+    """Return the span of a request, or none for what is asked all the time and tells nothing."""
+    untold = scope["path"].startswith("/static/") or scope["path"] in ("/healthz", "/readyz", "/metrics")
+    where = "" if untold else None
+    return traces.span("request", parent=_header(scope, traces.HEADER.encode()), endpoint=where, request=request_id, method=str(scope["method"]))
+
+
+def _route(scope: Scope) -> str:
+    """Return the pattern that a request matched, e.g. /attempts/{attempt_id}: an address itself may hold what is nobody's business."""
+    path = getattr(scope.get("route"), "path", "")
+    return f"{scope.get('root_path', '')}{path}" if path else "(no route)"
 
 
 class BodyLimit:
