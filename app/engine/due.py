@@ -94,11 +94,15 @@ def look(s: Session) -> Seen:
 
 
 def stamp(s: Session, rows: Sequence[Due]) -> list[Due]:
-    """Note that these are hinted now. Returns those that are still due: another tick may have been faster."""
+    """Note that these are hinted now. Returns those that are still to be hinted: another tick may have been faster."""
+    return _stamp(s, rows, _hintable(database_now(s)))
+
+
+def _stamp(s: Session, rows: Sequence[Due], still: Sequence[ColumnElement[bool]]) -> list[Due]:
     now, kept = database_now(s), set()
     for start in range(0, len(rows), _BATCH):
         ids = [row.attempt_id for row in rows[start : start + _BATCH]]
-        change = update(Attempt).where(Attempt.id.in_(ids), *_due(now)).values(last_enqueued_at=now).returning(Attempt.id)
+        change = update(Attempt).where(Attempt.id.in_(ids), *still).values(last_enqueued_at=now).returning(Attempt.id)
         kept |= set(s.scalars(change.execution_options(synchronize_session=False)))
     return [row for row in rows if row.attempt_id in kept]
 
@@ -107,7 +111,7 @@ def next_heavy(s: Session, node: str) -> Due | None:
     """Return the next attempt of a node that is to be judged or printed, stamped: whoever has just done one hands its place on."""
     now = database_now(s)
     found = _Places(s, now).look([*_due(now), Step.kind.in_([str(kind) for kind in hints.HEAVY_KINDS])])
-    return next(iter(stamp(s, [row for row in found if row.node == node][:1])), None)
+    return next(iter(_stamp(s, [row for row in found if row.node == node][:1], _due(now))), None)
 
 
 def _due(now: datetime) -> list[ColumnElement[bool]]:
