@@ -128,7 +128,7 @@ def engine_restarted_cold(data: Findings, arm: str) -> ClaimResult:
             by_reset = cold_reset.asked(run) and before == now
             if by_reset and (fault := cold_reset.fault_of(run, cooled)):
                 yield fault
-            elif before is None and not _started_in_cool(run, now):
+            elif "engine_before" not in cooled or (before is None and (cooled["engine_before"] is not None or not _started_in_cool(run, now))):
                 yield unknown(
                     run,
                     "nothing shows that the engine was started anew: no process before cooling was noted.",

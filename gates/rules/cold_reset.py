@@ -14,7 +14,7 @@ FILES = ("coldness.jsonl", "phases.jsonl")
 
 def asked(run: Run) -> bool:
     """Return whether the job was told to reset the engine in place of restarting it."""
-    return at(run.pack.job, "phases", "cool") == "reset"
+    return bool(at(run.pack.job, "phases", "cool") == "reset")
 
 
 def fault_of(run: Run, cooled: dict[str, Any]) -> Finding | None:
@@ -45,9 +45,11 @@ def fault_of(run: Run, cooled: dict[str, Any]) -> Finding | None:
 
 
 def _canary(run: Run) -> list[Any]:
-    """Return what the canary showed of the stored prefix and of the new one, where the job had one."""
-    detail = at(run.pack.phase("canary"), "detail")
-    return [detail[name] for name in ("stored", "new") if isinstance(detail, dict) and name in detail]
+    """Return what the canary showed of the new prefix and of the stored one, as far as the job asked for them; None for what is missing."""
+    asked, detail = at(run.pack.job, "phases"), at(run.pack.phase("canary"), "detail")
+    names = ("new", *(["stored"] if at(asked, "expect_hits") else [])) if at(asked, "canary") else ()
+    seen = [name for name in ("stored", "new") if isinstance(detail, dict) and name in detail]
+    return [at(detail, name) for name in dict.fromkeys((*names, *seen))]
 
 
 def _paths(run: Run) -> tuple[str, ...]:

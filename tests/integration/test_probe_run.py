@@ -87,6 +87,7 @@ def test_a_run_stores_cools_warms_tries_a_canary_measures_and_brings_everything_
     client = json.loads((folder / "client.json").read_text())
     assert client["loop_lag_p99_ns"] > 0
     assert client["calibration"]["n"] > 0
+    assert client["server_stamps"] == {"answers": 14, "stamped": 14}
     engine = json.loads((folder / "engine.json").read_text())
     assert (engine["model"], engine["kv_bytes_per_token"], engine["block_tokens"]) == ("lab", 256, 64)
     assert json.loads((folder / "arm.json").read_text())["engine.tier.path"] == "kv"

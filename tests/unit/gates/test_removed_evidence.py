@@ -69,6 +69,10 @@ def less_stored(row: dict[str, Any]) -> None:
     row["metrics"][stored] = str(float(row["metrics"][stored]) / 2)
 
 
+def previous_engine(row: dict[str, Any]) -> None:
+    row["engine_before"] = {k: row["engine"][k] for k in ("pid", "start_ticks")}
+
+
 def late_receipts(evidence: Evidence) -> None:
     """Let an engine without stamps be measured by a kernel whose stamps come late, and a loop that is quick."""
     rows("records.jsonl", lambda row: row.update(server=None) if measured(row) else None)(evidence)
@@ -102,6 +106,16 @@ CASES: dict[str, tuple[str, Edit, Edit]] = {
     ),
     "process": ("device_bytes", rows("counters.jsonl", process_reads_nothing), rows("counters.jsonl", lambda row: row.pop("engine_io"))),
     "device": ("device_bytes", rows("counters.jsonl", device_reads_nothing), rows("counters.jsonl", lambda row: row.pop("diskstats"))),
+    "engine before": (
+        "engine_restarted_cold",
+        rows("coldness.jsonl", previous_engine),
+        rows("coldness.jsonl", lambda row: row.pop("engine_before")),
+    ),
+    "half of the engine before": (
+        "engine_restarted_cold",
+        rows("coldness.jsonl", previous_engine),
+        rows("coldness.jsonl", lambda row: row["engine_before"].pop("pid") if row["engine_before"] else None),
+    ),
     "store bytes": ("store_complete", rows("counters.jsonl", less_stored), rows("counters.jsonl", lambda row: without(row, "store_bytes"))),
 }
 
