@@ -1,4 +1,4 @@
-"""Ways to harm evidence as accidents and forgers do: removal, loss and doubling of lines, NaN, null, and values in another unit."""
+"""Ways to harm evidence as accidents and forgers do: removal of files, lines, rows, keys and list entries, doubling, NaN, null, other units."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from gates.judge import judge
 from tests.bundles.evidence import Evidence
 
 GOOD = ("pass", "conditional")
-HOWS = ("remove", "empty", "truncate", "drop a line", "double a line", "reverse", "null", "nan", "unit")
+HOWS = ("remove", "empty", "truncate", "drop a line", "drop a row", "drop a key", "double a line", "reverse", "null", "nan", "unit")
+Path = tuple[str, ...]  # of keys from the top of a JSON value; `*` is any place of a list
 # ns/us/ms/s, KiB/KB and bits/bytes: what a tool of another version, or a hand, may have meant.
 FACTORS = (1000, 1024, 8, 10**6, 10**9)
 
@@ -39,6 +40,12 @@ def damaged(evidence: Evidence, path: str, how: str, where: float, factor: int =
         copied.files[path] = data[: int(len(data) * where)]
     elif how == "drop a line":
         copied.files[path] = "".join(lines[:row] + lines[row + 1 :]).encode()
+    elif how == "drop a row":
+        copied.files[path] = _renumbered(lines[:row] + lines[row + 1 :]) if path.endswith(".jsonl") else data
+        _recount(copied, path)
+    elif how == "drop a key":
+        names = key_paths(data)
+        copied.files[path] = without(data, names[int(where * len(names))], None if up else int(where * 10**6)) if names else data
     elif how == "double a line":
         copied.files[path] = "".join(lines[: row + 1] + lines[row:]).encode()
     elif how == "reverse":
@@ -49,6 +56,64 @@ def damaged(evidence: Evidence, path: str, how: str, where: float, factor: int =
     if len(parts) == 4 and path in copied.files and parts[3] != "pack.json" and copied.path(parts[1], "pack.json") in copied.files:
         copied.repack(parts[1])
     return copied
+
+
+def key_paths(data: bytes) -> list[Path]:
+    """Return the paths of all keys and list entries of a JSON file or journal, in order. A text that is no JSON has none."""
+    return sorted({path for row in _parsed(data) or [] for path in _keys(row, ())})
+
+
+def without(data: bytes, path: Path, nth: int | None = None) -> bytes:
+    """Return a file without a key (the first entry of a list at `*`): in every row where it stands, or in the nth of those alone."""
+    rows, whole = _parsed(data) or [], _json(data.decode("utf-8", "replace")) is not None
+    having = [row for row in rows if path in set(_keys(row, ()))]
+    for row in having if nth is None else having[nth % len(having) :][:1]:
+        _take(row, path)
+    if whole:
+        return json.dumps(rows[0], ensure_ascii=False).encode()
+    return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows).encode()
+
+
+def _parsed(data: bytes) -> list[Any] | None:
+    text = data.decode("utf-8", "replace")
+    whole = _json(text)
+    rows = [whole] if whole is not None else [_json(line) for line in text.splitlines()]
+    return None if not rows or any(row is None for row in rows) else rows
+
+
+def _keys(value: Any, path: Path) -> Iterator[Path]:
+    for key, inner in value.items() if isinstance(value, dict) else [("*", v) for v in value] if isinstance(value, list) else ():
+        yield (*path, key)
+        yield from _keys(inner, (*path, key))
+
+
+def _take(value: Any, path: Path) -> None:
+    """Take a key out of every place where its path leads; of a list, the first entry that has it is taken or entered."""
+    head, rest = path[0], path[1:]
+    if head == "*" and isinstance(value, list):
+        if not rest:
+            value.pop(0)
+        for inner in value if rest else ():
+            _take(inner, rest)
+    elif isinstance(value, dict) and head in value:
+        if not rest:
+            del value[head]
+        else:
+            _take(value[head], rest)
+
+
+def _renumbered(lines: list[str]) -> bytes:
+    rows = [_json(line) for line in lines]
+    return "".join(json.dumps({**row, "seq": n}, separators=(",", ":")) + "\n" for n, row in enumerate(rows) if isinstance(row, dict)).encode()
+
+
+def _recount(evidence: Evidence, path: str) -> None:
+    """Let exit.json tell of as many records as there are."""
+    end = path.replace("records.jsonl", "exit.json")
+    if end != path and end in evidence.files:
+        told = json.loads(evidence.files[end])
+        told.update(records=(n := len(evidence.files[path].splitlines())), last_seq=n - 1)
+        evidence.files[end] = json.dumps(told).encode()
 
 
 def _edited(data: bytes, how: str, where: float, factor: int, *, up: bool) -> bytes:

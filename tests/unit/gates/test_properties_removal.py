@@ -1,0 +1,70 @@
+"""No removal of evidence makes an attempt pass that did not: fail, invalid and inconclusive ones, one for each claim and each fault of an arrival."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.bundles.evidence import Evidence
+from tests.unit.gates import breaches
+from tests.unit.gates.damage import FACTORS, HOWS, damaged, verdict, without
+
+BOUNDED = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+NOT_GOOD = ("fail", "inconclusive", "invalid", "unreadable")
+MAIN = (*breaches.G3, *breaches.TRUTHS)
+main_gate, arrival = functools.cache(breaches.g3), functools.cache(breaches.g1)
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_the_main_gates_that_are_harmed_here_do_not_pass(name: str) -> None:
+    assert verdict(main_gate(name)) in NOT_GOOD
+
+
+@pytest.mark.parametrize("fault", breaches.RACK)
+def test_the_arrivals_that_are_harmed_here_do_not_pass(fault: str) -> None:
+    assert verdict(arrival(fault)) in NOT_GOOD
+
+
+def test_the_gate_that_nothing_is_wrong_with_passes() -> None:
+    assert verdict(breaches.good()) == "pass"
+
+
+@given(
+    data=st.data(),
+    name=st.sampled_from(MAIN),
+    how=st.sampled_from(HOWS),
+    where=st.floats(0, 0.999),
+    factor=st.sampled_from(FACTORS),
+    up=st.booleans(),
+)
+@BOUNDED
+def test_no_harm_makes_a_main_gate_pass_that_did_not(data, name: str, how: str, where: float, factor: int, up: bool) -> None:
+    evidence = main_gate(name)
+    path = data.draw(st.sampled_from(sorted(evidence.files)))
+    assert verdict(damaged(evidence, path, how, where, factor, up=up)) in NOT_GOOD
+
+
+@given(data=st.data(), fault=st.sampled_from(breaches.RACK), how=st.sampled_from(HOWS), where=st.floats(0, 0.999), up=st.booleans())
+@BOUNDED
+def test_no_harm_makes_an_arrival_pass_that_did_not(data, fault: str, how: str, where: float, up: bool) -> None:
+    evidence = arrival(fault)
+    path = data.draw(st.sampled_from(sorted(evidence.files)))
+    assert verdict(damaged(evidence, path, how, where, 1000, up=up)) in NOT_GOOD
+
+
+def test_a_key_is_taken_everywhere_or_in_one_row() -> None:
+    data = b'{"a":{"b":1},"l":[{"c":1},{"c":2}]}\n{"a":{"b":2}}\n'
+    assert without(data, ("a", "b")) == b'{"a":{},"l":[{"c":1},{"c":2}]}\n{"a":{}}\n'
+    assert without(data, ("a", "b"), 1) == b'{"a":{"b":1},"l":[{"c":1},{"c":2}]}\n{"a":{}}\n'
+    assert without(data, ("l", "*")) == b'{"a":{"b":1},"l":[{"c":2}]}\n{"a":{"b":2}}\n'
+    assert without(data, ("l", "*", "c"), 0) == b'{"a":{"b":1},"l":[{},{}]}\n{"a":{"b":2}}\n'
+
+
+def test_evidence_that_was_harmed_is_a_copy() -> None:
+    evidence: Evidence = main_gate("hits")
+    before = dict(evidence.files)
+    damaged(evidence, next(iter(evidence.files)), "remove", 0.5)
+    assert evidence.files == before
