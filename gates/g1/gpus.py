@@ -68,7 +68,13 @@ def devices(answer: Answer) -> list[Device]:
 
     return [
         Device(
-            gpu, *(told(w, gpu, chip) for w in _NAMES[:2]), told("gpu.address", gpu, chip).lower(), told("gpu.vbios", gpu, chip), answer.path, chip
+            index=gpu,
+            model=told("gpu.model", gpu, chip),
+            serial=told("gpu.serial", gpu, chip),
+            address=told("gpu.address", gpu, chip).lower(),
+            firmware=told("gpu.vbios", gpu, chip),
+            evidence=answer.path,
+            chip=chip,
         )
         for gpu, chip in labels
         if chip or gpu not in split
