@@ -176,7 +176,8 @@ def step(key: str, kind: str, en: str, zh: str, status: str, at: int, **more: An
         "status": status,
         "try_no": 1,
     }
-    return base | {"problem": None, "params": {}, "started_at": begun, "finished_at": ended, "expected_end_at": None, "last_seen_at": begun} | more
+    seen = {"started_at": begun, "finished_at": ended, "expected_end_at": None, "last_seen_at": begun}
+    return base | {"problem": None, "params": {}, "halted": {}} | seen | more
 
 
 def attempt(**more: Any) -> dict[str, Any]:
