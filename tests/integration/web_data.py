@@ -36,6 +36,7 @@ def gate(code: str, state: str, verdict: str | None = None, used: int = 0, **mor
         "status": "finished" if used else None,
     }
     rest = {"attempt_id": ATTEMPT if used else None, "attempts_used": used, "attempts_max": most, "rehearsals": 0, "weeks": weeks}
+    rest |= {"attempts_left": most - used, "days_planned": 7 * weeks, "blocked_by": None}
     return base | rest | {"on_fail": "stop" if code in ("G3", "G4") else "rectify", "sign_off": "required"} | more
 
 
@@ -208,6 +209,7 @@ def attempt(**more: Any) -> dict[str, Any]:
         "number": 1,
         "rehearsal": False,
         "simulated": False,
+        "node": "node-1",
         "status": "running",
         "verdict": None,
     }
