@@ -101,6 +101,7 @@ _CLAIM_LIMITS: Mapping[str, tuple[str, Callable[[Plan], Limit]]] = MappingProxyT
         "page_cache_cold": ("validity.page_cache_resident_max", lambda p: Limit("<=", high=p.validity.page_cache_resident_max)),
         "array_cold": ("arms.array_cache, validity.array_media_ratio_min", lambda p: Limit(">=", low=p.validity.array_media_ratio_min)),
         "external_hits": ("validity.external_hits_min", lambda p: Limit(">=", low=p.validity.external_hits_min)),
+        "tier_exercised": ("validity.external_hits_min", lambda p: Limit(">=", low=p.validity.external_hits_min)),
         "device_bytes": (
             "validity.device_bytes_ratio",
             lambda p: Limit("band", low=p.validity.device_bytes_ratio[0], high=p.validity.device_bytes_ratio[1]),

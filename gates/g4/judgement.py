@@ -37,7 +37,10 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
     gathered = gather(plan, bundle, declared)
     data, problems = gathered.findings, list(gathered.problems)
     soak = _soak(plan, bundle, data.runs[0], problems) if data.runs else None
-    found = (*(tier_exercised(run) for run in data.runs), *(f(data, arm) for arm in data.arms for f in (client.client_healthy, client.calibration)))
+    found = (
+        *(tier_exercised(plan, run) for run in data.runs),
+        *(f(data, arm) for arm in data.arms for f in (client.client_healthy, client.calibration)),
+    )
     claims = leave_out(plan, found)
     standing = Standing(not problems, claims)
     untold = (*not_tested(plan), *counters_left_out(plan))

@@ -10,6 +10,7 @@ from gates.plan import Plan
 from tests.bundles import Evidence, g4_evidence, merged, soak_plan
 
 S, PAGE = 10**9, 4096
+SERVED = 10**6  # prompt tokens that the external tier served between two samples: more than the load asks for
 WINDOW, SLOT, PERIOD, WINDOWS, SLOTS = 120 * S, 6 * S, 5 * S, 12, 20  # ns of a clock on which an hour is 120 s: one request every 6 s
 END = WINDOWS * WINDOW
 PLAN = {
@@ -74,6 +75,14 @@ class Soak:
                 kept.append(row)
             return kept
 
+        def served(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            for row in rows:
+                if (row["when"], row["phase"]) == ("after", "soak"):
+                    hits = {name: str(10**9) for name in row["metrics"] if name.startswith("vllm:external_prefix_cache_hits_total")}
+                    row["metrics"] = {**row["metrics"], **hits}
+            return rows
+
+        self.evidence.lines("soak", "counters.jsonl", served)
         self.evidence.lines("soak", "records.jsonl", write, renumber=True)
         return self
 
@@ -84,7 +93,7 @@ class Soak:
             out = []
             for n in (n for n in range(END // PERIOD + 1) if not silent[0] < n < silent[1]):
                 row = {**rows[0], "mono_ns": self.start + n * PERIOD, "counters": dict(rows[0]["counters"]), "host": dict(rows[0]["host"])}
-                row |= {"engine": {**rows[0]["engine"], "rss_bytes": 50_000 * PAGE}, "metrics": dict.fromkeys(rows[0]["metrics"], str(n))}
+                row |= {"engine": {**rows[0]["engine"], "rss_bytes": 50_000 * PAGE}, "metrics": dict.fromkeys(rows[0]["metrics"], str(n * SERVED))}
                 edit(n, row)
                 out.append(row)
             return out

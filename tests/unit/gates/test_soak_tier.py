@@ -1,0 +1,59 @@
+"""Did the external tier serve the soak, or something above it? Enough of the stored prefix tokens must have come from there."""
+
+import pytest
+
+from gates.judge import judge
+from tests.bundles import g4_evidence
+
+EXTERNAL, LOCAL = "vllm:external_prefix_cache_hits_total", "vllm:prefix_cache_hits_total"
+
+
+def named(metrics, name):
+    return next(key for key in metrics if key.startswith(name))
+
+
+def served(share, *, local=0.0):
+    """Return the standing of the claim, and the verdict, of a soak in which the tier served a share of its tokens and the GPU cache another."""
+    evidence = g4_evidence()
+    rows = [r for r in evidence.rows("soak", "counters.jsonl") if r["phase"] == "soak"]
+    before, after = (r["metrics"] for r in rows)
+    key, hbm = named(before, EXTERNAL), named(before, LOCAL)
+    low, whole = float(before[key]), float(after[key]) - float(before[key])
+
+    def counters(lines):
+        for row in lines:
+            if (row["phase"], row["when"]) == ("soak", "after"):
+                row["metrics"][key] = str(low + whole * share)
+                row["metrics"][hbm] = str(float(before[hbm]) + whole * local)
+        return lines
+
+    def samples(lines):
+        for row in lines:
+            row["metrics"] = {name: str(int(float(value) * share)) for name, value in row["metrics"].items()}
+        return lines
+
+    evidence.lines("soak", "counters.jsonl", counters)
+    document = judge(evidence.lines("soak", "telemetry.jsonl", samples).bundle())
+    claim = next(c for c in document["claims"] if c["claim"] == "tier_exercised")
+    return claim["status"], document["verdict"], claim["reason"]["en"]
+
+
+def test_a_soak_that_the_tier_served_holds():
+    assert served(1.0)[:2] == ("holds", "pass")
+
+
+@pytest.mark.parametrize(("share", "local"), [(0.5, 0.5), (0.01, 0.99), (0.0, 1.0)])
+def test_a_soak_that_fits_into_the_gpu_cache_says_nothing_about_the_tier(share, local):
+    status, verdict, reason = served(share, local=local)
+    assert (status, verdict) == ("breached", "invalid")
+    assert share == 0 or "from the GPU cache" in reason
+
+
+def test_what_neither_tier_nor_gpu_cache_served_is_not_known_and_never_a_pass():
+    assert served(0.5)[:2] == ("unknown", "inconclusive")
+
+
+def test_the_smaller_of_what_samples_and_counters_tell_decides():
+    evidence = g4_evidence()
+    evidence.lines("soak", "telemetry.jsonl", lambda rows: [{**r, "metrics": {k: str(int(v) // 2) for k, v in r["metrics"].items()}} for r in rows])
+    assert judge(evidence.bundle())["verdict"] == "inconclusive"
