@@ -219,3 +219,9 @@ def test_each_offload_names_its_own_endpoints_and_what_must_be_seen_there() -> N
     assert asked(kind="native", storage="fs", l1={"keep": True}) == ([], ["vllm:kv_offload_tiering_write_bytes"])
     alone = engine("recompute")
     assert (alone["metrics_urls"], alone["idle"]) == ([], None)
+
+
+def test_what_may_answer_above_the_external_tier_is_told_to_the_soak() -> None:
+    assert engine("candidate")["caches"] == {"l0": True, "l1_bytes": 0}  # L1 stages and never answers
+    kept = engine("candidate", offload=offload(l1={"gib": 10, "keep": True}, l0={"prefix_caching": False}))
+    assert kept["caches"] == {"l0": False, "l1_bytes": 8 * 10 * 2**30}

@@ -12,7 +12,7 @@ from probe.cells_io import NAME, read_tier, write_checkpoint
 from probe.cells_tools import bandwidth_matrix, raw_fio, steady
 from probe.errors import ProbeError, Refused
 from probe.jobspec import check
-from probe.preflight import before_job, journal_bytes, require_medium, require_room, store_bytes
+from probe.preflight import before_job, journal_bytes, require_larger_than_caches, require_medium, require_room, store_bytes
 
 from tests.unit.probe.kit import ROOT, job_spec
 
@@ -208,3 +208,16 @@ def test_a_job_that_stores_nothing_and_asks_only_new_prompts_needs_room_for_all_
     spec["engine"]["declared"]["kv_bytes_per_token"] = 10**15
     with pytest.raises(Refused, match="GB free"):
         before_job(str(tmp_path), spec, 0)
+
+
+def test_a_rotation_that_fits_into_the_caches_above_the_tier_is_refused_where_they_are_known():
+    says = {"num_gpu_blocks": 96, "block_tokens": 64, "kv_bytes_per_token": 256}  # 6,144 tokens
+    spec = job_spec("soak", 1, kind="soak", engine={"caches": {"l0": True, "l1_bytes": 0}})  # 12 prefixes of 512 tokens
+    with pytest.raises(Refused, match="6144 tokens, and the engine's caches above the external tier hold 6144"):
+        require_larger_than_caches(spec, says)
+    require_larger_than_caches(spec, {**says, "num_gpu_blocks": 95})
+    spec["engine"]["caches"]["l1_bytes"] = 64 * 256
+    with pytest.raises(Refused):
+        require_larger_than_caches(spec, {**says, "num_gpu_blocks": 95})
+    require_larger_than_caches(spec, {})  # an engine that does not tell is judged by its counters
+    require_larger_than_caches(job_spec("soak", 1, kind="soak"), says)

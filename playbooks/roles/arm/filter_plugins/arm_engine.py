@@ -219,7 +219,7 @@ def _real(
         "load_token_s": float(engine.get("load_token_s", 0.00002)) if found["kv_dirs"] else None,
     }
     files = {**found["files"], **started["files"]}
-    described.update(group=started["group"], metrics_urls=found["metrics_urls"], idle=found["idle"])
+    described.update(group=started["group"], metrics_urls=found["metrics_urls"], idle=found["idle"], caches=found["caches"])
     stops = {"stop_argv": started["stop_argv"], "stop_timeout_s": stop_s}
     limit = int(engine.get("start_timeout_s", 3600))
     return {**described, **_process(started["argv"], started["env"], folder, root, place["port"], files, limit, stops)}

@@ -57,6 +57,7 @@ def arm_job(
             "group": engine.get("group"),
             "metrics_urls": engine.get("metrics_urls") or [],
             "idle": engine.get("idle"),
+            "caches": engine.get("caches"),
             "kv_dirs": engine["kv_dirs"],
             "array_stats": engine["array_stats"],
             "declared": engine["declared"],

@@ -42,9 +42,18 @@ def describe(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]], ke
         "connector": tier["connector"],
         "metrics_urls": tier["metrics_urls"],
         "idle": tier["idle"],
+        "caches": _caches(settings),
         "health_path": own["health_path"],
         "software": _software(settings, tier["connector"]),
     }
+
+
+def _caches(settings: Settings) -> Dict[str, Any]:
+    """Return what may answer above the external tier: {l0, l1_bytes}. LMCache's L1 is of each worker, that of the others of the whole engine."""
+    l1 = settings.tier("l1")
+    many = offloads.workers(settings) if settings.kind == "lmcache" else 1
+    kept = int(float(l1["gib"]) * offloads.GIB) * many if settings.kind and l1["keep"] else 0
+    return {"l0": bool(settings.tier("l0")["prefix_caching"]), "l1_bytes": kept}
 
 
 def launch(
@@ -93,7 +102,7 @@ def image_of(engine: Mapping[str, Any]) -> str:
     Raises ValueError with a sentence. The id is the digest of the image's configuration, the same on every machine; `save` and `load` lose the other.
     """
     image, known = str(engine.get("image") or ""), str(engine.get("image_id") or "")
-    if engine.get("image_archive"):
+    if engine.get("image_archive") or engine.get("archive"):
         if not re.fullmatch(r"sha256:[0-9a-f]{64}", known):
             raise ValueError(
                 f"targets.engine.image_id is {known!r}; an image that is carried in (image_archive) loses its registry's digest. Give its id, "

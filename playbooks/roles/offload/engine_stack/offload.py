@@ -68,7 +68,7 @@ def _lmcache(settings: Settings, kv_dir: str) -> Dict[str, Any]:
         "files": {LMCACHE_FILE: config},
         "connector": "LMCacheConnectorV1",
         # One server a worker, behind the scheduler's; they count every 10 s (LMCacheStatsLogger), so they must stand still for two of these.
-        "metrics_urls": [f"http://127.0.0.1:{int(values['api_port']) + 1 + worker}/metrics" for worker in range(_workers(settings))],
+        "metrics_urls": [f"http://127.0.0.1:{int(values['api_port']) + 1 + worker}/metrics" for worker in range(workers(settings))],
         "idle": {
             "families": ["lmcache:num_stored_tokens", *(["lmcache:num_remote_write_bytes"] if settings.storage == "fs" else [])],
             "empty": ["lmcache:remote_put_task_num"],
@@ -166,7 +166,7 @@ def _hicache(settings: Settings, kv_dir: str) -> Dict[str, Any]:
     return {"args": args, "env": env, "processes": processes, "connector": "MooncakeStore", "idle": idle}
 
 
-def _workers(settings: Settings) -> int:
+def workers(settings: Settings) -> int:
     """Return how many workers the engine has."""
     e = settings.engine
     return int(e.get("tensor_parallel") or 1) * int(e.get("pipeline_parallel") or 1) * int(e.get("data_parallel") or 1)

@@ -43,6 +43,7 @@ def run_soak(job: Job) -> None:
     session.warm_up()
     facts: List[Dict[str, Any]] = [tier_facts(session, int(soak["tier"]), itertools.islice(rotation(session, 1, count), count))]
     session.describe(facts)
+    preflight.require_larger_than_caches(job.spec, session.engine.describe())
     counters.require(job.spec["host"])
     _soak(session, count, sentinel, room, counters)
     session.describe(facts)
