@@ -95,7 +95,7 @@ def overview(**more: Any) -> dict[str, Any]:
     }
     packing = [{"kind": "drive", "model": "QF-N7680", "serial": f"QF26K0A0010{i}", "host": "array01"} for i in range(1, 5)]
     targets = {"simulated": False, "hosts": {"gpu01": {"groups": ["engine", "loadgen"]}, "array01": {"groups": ["storage"]}}}
-    plan = {"id": PLAN, "revision": 1, "hash": HASH, "sealed_at": "2026-11-03T02:11:09.000Z", "data": parse_plan({}).data}
+    plan = {"id": PLAN, "revision": 1, "hash": HASH, "sealed_at": "2026-11-03T02:11:09.000Z", "data": parse_plan({}).data, "earlier": []}
     plan["approvals"] = [approval(party="vendor", person="陈静", role="交付负责人"), approval()]
     rows = [
         attempt_row("G1", 1, "finished", "pass"),
@@ -160,6 +160,8 @@ def attempt_row(code: str, number: int, status: str, verdict: str | None, **more
         "because": [],
         "problem": None,
         "counted": True,
+        "plan_hash": HASH,
+        "rig_cause": None,
     }
     times = {"created_at": "2026-11-20T06:10:00.000Z", "started_at": "2026-11-20T06:10:02.000Z", "finished_at": ended}
     return base | times | {"report_ids": {"zh-CN": REPORT, "en": REPORT} if verdict else {}} | more
