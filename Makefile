@@ -4,7 +4,7 @@ PY := .venv/bin/python
 SETUP := .venv/.ready
 DEV := .venv/.ready-dev
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-faults-short test-config test-hardware test-sweep test-vllm test-postgres test-compose bench bench-client chaos chaos-long lint format lock wheelhouse clean
+.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-faults-short test-config test-hardware test-sweep test-vllm test-postgres test-compose bench bench-client chaos chaos-long scale lint format lock wheelhouse target-archive clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -81,6 +81,9 @@ lock: $(DEV) ## resolve the dependencies again into requirements/*.txt (needs uv
 
 wheelhouse: $(SETUP) ## gather every wheel for a site without internet into wheelhouse/
 	@tools/wheelhouse.sh
+
+target-archive: $(SETUP) ## everything that a target needs, in one archive with hashes (OUT=FILE ARGS="--engine vllm --offload lmcache --accelerator cuda --image FILE")
+	@$(PY) -m tools.target_archive --out $(or $(OUT),out/target-archive.tar) $(ARGS)
 
 clean: ## remove what the targets made, but no state (var/)
 	@rm -rf .venv out wheelhouse .pytest_cache .mypy_cache .ruff_cache
