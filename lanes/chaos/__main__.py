@@ -15,7 +15,7 @@ from lanes.chaos import scaled
 
 scaled.shorten()  # before the engine is imported
 
-from lanes.chaos import control  # noqa: E402
+from lanes.chaos import boundaries, control  # noqa: E402
 from lanes.chaos.faults import FAULTS  # noqa: E402
 from lanes.chaos.lane import ON_POSTGRES, Lane, lacking  # noqa: E402
 from lanes.chaos.table import Table  # noqa: E402
@@ -28,7 +28,7 @@ def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.disable(logging.WARNING)
-    dice, table, began = random.Random(arguments.seed), Table(FAULTS), time.monotonic()
+    dice, table, began = random.Random(arguments.seed), Table(FAULTS, [f"{kind}/{status}" for kind, status in boundaries.CANCELS]), time.monotonic()
     table.not_run = lacking()
     sentences: list[str] = []
     with tempfile.TemporaryDirectory(prefix="qg-chaos-", ignore_cleanup_errors=True) as name:
@@ -52,14 +52,17 @@ def main() -> int:
             (folder / "control").mkdir()
             other = control.run(folder / "control", dice)
             print("\n".join(other.lines()))
-            if other.clean:
-                print("The control lost and doubled nothing: this lane cannot see what it is for.")
+            if not control.shows(other):
+                print("The control lost and doubled nothing under any injected fault: this lane cannot see what it is for.")
                 return 1
     enough = arguments.long or table.injected.total() >= INJECTIONS
     missing = [fault for fault, count in table.injected.items() if not count and fault not in table.not_run]
+    kinds = dict.fromkeys(where.partition("/")[0] for where in table.canceled)
+    missing += [f"cancel at a {kind}" for kind in kinds if not sum(n for where, n in table.canceled.items() if where.startswith(f"{kind}/"))]
     if not enough or (missing and not arguments.long):
         print(f"Not enough was injected: {table.injected.total()} of {INJECTIONS}; never: {', '.join(missing) or '-'}")
-    if os.environ.get("CI") == "true" and table.not_run.keys() & set(ON_POSTGRES):
+    if os.environ.get("CI") == "true" and (without := table.not_run.keys() & set(ON_POSTGRES)):
+        print(f"NOT RUN, which is a failure under CI=true: {', '.join(sorted(without))}")
         return 1
     return 0 if table.clean and enough and (arguments.long or not missing) else 1
 

@@ -28,7 +28,7 @@ LOST, DOUBLED, WRONG = "lost", "doubled", "wrong verdict"
 CANCEL_S = 30.0
 GOOD_BYE_S = 5.0
 ASK_A_PERSON = {"unreachable", "disk_full", "report_failed", "run_lost"}  # errors that a fault of the lane may end in
-NO_PASS = ("fail", "inconclusive", "invalid")
+KILLED = "inconclusive"  # of a job that was killed, or whose target was rebooted: evidence without an end, and no agreed cause
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _verdict(s: Session, attempt: Attempt, soak: Soak, reference: str) -> list[F
     if attempt.verdict != rows[0].verdict:
         return [Finding(WRONG, f"the attempt says {attempt.verdict}, its judgement {rows[0].verdict}")]
     if soak.facts & {"probe", "reboot"}:
-        return [] if rows[0].verdict in NO_PASS else [Finding(WRONG, f"{rows[0].verdict} although its job was killed")]
+        return [] if rows[0].verdict == KILLED else [Finding(WRONG, f"{rows[0].verdict} and not {KILLED}, although its job was killed")]
     if reference and rows[0].substance != reference:
         return [Finding(WRONG, f"{rows[0].verdict}, and not in every check as undisturbed")]
     return []

@@ -54,37 +54,45 @@ def _note(name: str, text: str) -> None:
         file.write(text + "\n")
 
 
-def _kill_worker(parts: dict[str, Part], _: redis.Redis) -> None:
+def _kill_worker(parts: dict[str, Part], _: redis.Redis, _names: list[str]) -> None:
     parts["worker"].kill_family()
 
 
-def _restart_broker(parts: dict[str, Part], _: redis.Redis) -> None:
+def _restart_broker(parts: dict[str, Part], _: redis.Redis, _names: list[str]) -> None:
     pid = parts["broker"].pid
     if pid:
         os.kill(pid, signal.SIGKILL)
 
 
-def _flush(_: dict[str, Part], client: redis.Redis) -> None:
+def _flush(_: dict[str, Part], client: redis.Redis, _names: list[str]) -> None:
     client.flushall()
 
 
-def _reset(_: dict[str, Part], client: redis.Redis) -> None:
+def _reset(_: dict[str, Part], client: redis.Redis, _names: list[str]) -> None:
     for _n in range(4):
         with suppress(redis.RedisError):
             client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         time.sleep(0.2)
 
 
-def _nothing(_: dict[str, Part], _client: redis.Redis) -> None:
+def _twice(_: dict[str, Part], _client: redis.Redis, names: list[str]) -> None:
+    """Deliver every message once more, the last first."""
+    for name in reversed(names):
+        soak.apply_async((name, SOAK_S), ignore_result=True)
+
+
+def _nothing(_: dict[str, Part], _client: redis.Redis, _names: list[str]) -> None:
     """Do nothing: the soak is longer than the visibility time-out, as a real one always is."""
 
 
-FAULTS: dict[str, Callable[[dict[str, Part], redis.Redis], None]] = {
+NONE = "none, a soak longer than the visibility time-out"
+FAULTS: dict[str, Callable[[dict[str, Part], redis.Redis, list[str]], None]] = {
     "SIGKILL worker": _kill_worker,
     "Redis FLUSHALL": _flush,
     "Redis SIGKILL and restart": _restart_broker,
     "Redis connections reset": _reset,
-    "none, a soak longer than the visibility time-out": _nothing,
+    "messages twice, out of order": _twice,
+    NONE: _nothing,
 }
 
 
@@ -116,6 +124,11 @@ def run(folder: Path, dice: random.Random) -> Table:
     return table
 
 
+def shows(table: Table) -> bool:
+    """Tell whether the control lost or doubled something under a fault that was injected: what it does without one proves nothing of the lane."""
+    return any(count for (fault, _), count in table.found.items() if fault != NONE)
+
+
 def _one(table: Table, fault: str, strike: Callable, parts: dict[str, Part], folder: Path, names: list[str], dice: random.Random) -> None:
     for name in names:
         soak.apply_async((name, LONG_S if strike is _nothing else SOAK_S), ignore_result=True)
@@ -123,7 +136,7 @@ def _one(table: Table, fault: str, strike: Callable, parts: dict[str, Part], fol
     _wait(lambda: sum((folder / name).exists() for name in names) >= min(AT_ONCE, len(names)), parts)
     for _ in range(1 if strike is _nothing else 2):
         time.sleep(dice.uniform(0.5, 1.5))
-        strike(parts, client)
+        strike(parts, client, names)
         table.injected[fault] += 1
     _wait(lambda: all(_said(folder, name).count("pass") for name in names), parts)
     time.sleep(2)  # for one that is delivered once more

@@ -1,4 +1,4 @@
-"""The injector: one function a fault. Each returns whether it struck, and against whom where that matters."""
+"""The injector: one function a fault. Each returns whether it struck; what is only armed strikes later, and is counted then (boundaries.py)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from app.engine import hints
 from app.settings import ROOT, settings
 from app.up import leftovers
 from app.up.broker import socket_path
+from lanes.chaos import boundaries
 from lanes.chaos.fleet import Fleet, Soak
 
 
@@ -106,8 +107,22 @@ def reboot_target(strike: Strike) -> bool:
 
 
 def cancel(strike: Strike) -> bool:
-    """A person's cancel, at whatever boundary the attempt is."""
-    return strike.soak is not None and not strike.soak.facts and strike.fleet.cancel(strike.soak)
+    """Arm a person's cancel for an attempt, at the next kind and status of step in turn."""
+    soak, fleet = strike.soak, strike.fleet
+    if soak is None or soak.facts or soak.id in fleet.armed:
+        return False
+    kind, status = boundaries.CANCELS[len(fleet.armed) % len(boundaries.CANCELS)]
+    fleet.armed[soak.id] = soak
+    boundaries.arm_cancel(fleet.flags, soak.id, kind, status)
+    return True
+
+
+def _die_at(slug: str) -> Callable[[Strike], bool]:
+    def die(strike: Strike) -> bool:
+        return boundaries.arm(strike.fleet.flags, slug)
+
+    die.__doc__ = f"Let a worker process be killed at the boundary `{slug}`."
+    return die
 
 
 def flush(strike: Strike) -> bool:
@@ -204,15 +219,15 @@ def step_clock(strike: Strike) -> bool:
 
 def _cut(playbook: str) -> Callable[[Strike], bool]:
     def cut(strike: Strike) -> bool:
-        if strike.soak is None or strike.soak.real or strike.soak.facts:
+        if strike.soak is None or strike.soak.real or strike.soak.facts or strike.soak.seen[0] not in ("", "prepare", "soak"):
             return False
         flag = strike.soak.root / f"cut-{playbook}"
         if flag.exists():
             return False
-        flag.write_text(strike.dice.choice(("before", "after")))
+        flag.write_text(strike.dice.choice(("before", "during", "after")))
         return True
 
-    cut.__doc__ = f"Lose the connection in {playbook}, before anything was done or after it."
+    cut.__doc__ = f"Lose the connection in {playbook}: before anything was done, while it is done and brought home, or after it."
     return cut
 
 
@@ -222,6 +237,7 @@ def _later(seconds: float, what: Callable[[], object]) -> None:
     timer.start()
 
 
+CUTS = {"job_start.yml": "SSH cut in start", "job_poll.yml": "SSH cut in poll", "job_collect.yml": "SSH cut in collect"}
 FAULTS: dict[str, Callable[[Strike], bool]] = {
     "SIGKILL worker": kill_worker,
     "SIGKILL beat": kill_beat,
@@ -237,9 +253,9 @@ FAULTS: dict[str, Callable[[Strike], bool]] = {
     "messages twice, out of order": deliver_twice,
     "evidence disk full": fill_disk,
     "controller clock step": step_clock,
-    "SSH cut in start": _cut("job_start.yml"),
-    "SSH cut in poll": _cut("job_poll.yml"),
-    "SSH cut in collect": _cut("job_collect.yml"),
+    **{fault: _cut(playbook) for playbook, fault in CUTS.items()},
     "target reboot": reboot_target,
     "cancel": cancel,
+    **{fault: _die_at(slug) for fault, slug in boundaries.BOUNDARIES.items()},
 }
+ARMED = ("cancel", *CUTS.values(), *boundaries.BOUNDARIES)  # counted when they strike

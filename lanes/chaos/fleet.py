@@ -50,6 +50,7 @@ class Soak:
     problems: list[str] = field(default_factory=list)  # codes of errors that a person retried
     canceled_at: float = 0.0
     seen: tuple[str, str] = ("", "")  # step and its status
+    cuts: int = 0  # connections to its target that were cut in fact
     born: float = field(default_factory=time.monotonic)
     ended_s: float | None = None
 
@@ -69,6 +70,7 @@ class Fleet:
         self.script = script.write(self.folder / "script")
         self.flags = self.folder / "chaos"
         self.flags.mkdir()
+        self.armed: dict[str, Soak] = {}  # attempts that somebody will cancel at a boundary
         self.supervisor = self._configure()
         self.cast: Cast | None = None
 
@@ -83,6 +85,7 @@ class Fleet:
             "QUADGATE_WEB_PORT": str(free_port()),
             "QUADGATE_TICK_SECONDS": "0.5",
             "QUADGATE_LEASE_SECONDS": "8",
+            "QUADGATE_STOP_SECONDS": str(round(24 * float(os.environ.get("QUADGATE_CHAOS_SLOWER", "1")))),
             "QUADGATE_PLAYBOOK_DIR": str(HERE / "playbooks"),
         }
         os.environ.update(environment)
@@ -94,7 +97,7 @@ class Fleet:
         supervisor.HOST_PROGRAM = HERE / "host.py"
         supervisor.worker_argv = lambda node: _lane_argv(WORKER_ARGV(node))
         supervisor.beat_argv = lambda state: _lane_argv(BEAT_ARGV(state))
-        supervisor.START_S = supervisor.CANCEL_S = 240.0
+        supervisor.START_S = 240.0
         part.BACK_OFF_MAX_S = 1.0  # it is killed all the time
         return supervisor.Supervisor()
 
@@ -183,16 +186,12 @@ class Fleet:
         except (SQLAlchemyError, Refused):
             return  # the database was stopped by us, or the engine was faster
 
-    def cancel(self, soak: Soak) -> bool:
-        """Ask for a cancel, as a person does. False when it came too late."""
-        try:
-            with write_session() as s:
-                usecases.request_cancel(s, attempt_id=soak.id, reason="chaos", actor=self.actor)
-        except (SQLAlchemyError, Refused):
-            return False
-        soak.facts.add("cancel")
-        soak.canceled_at = time.monotonic()
-        return True
+    def cancels(self) -> None:
+        """Note which of the attempts that were armed for it were canceled in fact, also where nobody could say so any more."""
+        with read_session() as s:
+            asked = set(s.scalars(select(Attempt.id).where(Attempt.id.in_(self.armed), Attempt.cancel_requested_at.is_not(None))))
+        for identity in asked:
+            self.armed[identity].facts.add("cancel")
 
     @property
     def actor(self) -> Any:

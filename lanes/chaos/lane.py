@@ -15,8 +15,8 @@ from sqlalchemy import select
 from app.attempts.models import VerdictRevision
 from app.kit.db import read_session
 from app.settings import settings
-from lanes.chaos import checks
-from lanes.chaos.faults import FAULTS, Strike
+from lanes.chaos import boundaries, checks
+from lanes.chaos.faults import ARMED, CUTS, FAULTS, Strike
 from lanes.chaos.fleet import Fleet, Soak
 from lanes.chaos.postgres import Postgres
 from lanes.chaos.table import Table
@@ -24,8 +24,8 @@ from tests.needs import NEEDS, postgres_programs
 from tests.processes import mentions
 
 WAVE = 8
-FATES = ("cancel", "cancel", "SIGKILL probe", "target reboot")  # of the attempts of a wave whose end a fault decides
-CANCEL_AT_BOUNDARY, DIE_AT_A_LOOK = 0.3, 0.1
+FATES = ("cancel", "cancel", "cancel", "SIGKILL probe", "target reboot")  # of the attempts of a wave whose end a fault decides
+DIE_AT_A_LOOK = 0.1
 WAVE_S = 180.0  # in which a wave must have ended, times checks.patience()
 AT_BOUNDARY = 0.3
 PAUSE_S = (0.8, 2.4)
@@ -41,6 +41,7 @@ class Lane:
         self.struck: list[tuple[float, str]] = []
         self.faults = [f for f in FAULTS if f not in (*table.not_run, *FATES) and (on_postgres or f not in ON_POSTGRES)]
         self.bag: list[str] = []
+        self.hits = 0
         self.sentences: list[str] = []
 
     @contextmanager
@@ -76,6 +77,9 @@ class Lane:
         """Let a wave of attempts run under faults, and check every one of them."""
         soaks = self.fleet.launch(WAVE, real=1)
         self.fates = dict(zip(self.dice.sample([soak.id for soak in soaks], len(FATES)), FATES, strict=True))
+        for soak in soaks:
+            if self.fates.get(soak.id) == "cancel":
+                self._hit("cancel", soak, "armed")
         self._until_ended(soaks, faults=True)
         self._check(soaks)
 
@@ -83,8 +87,9 @@ class Lane:
         deadline, strike_at = time.monotonic() + WAVE_S * checks.patience(), time.monotonic() + 1.0
         while self.fleet.open() and time.monotonic() < deadline:
             moved = self.fleet.look()
+            self._count_hits()
             if faults:
-                self._let_fate_strike(moved)
+                self._let_fate_strike()
                 for soak, where in moved:
                     if self.dice.random() < AT_BOUNDARY / checks.patience():
                         self._strike(soak, where)
@@ -106,26 +111,48 @@ class Lane:
                 return True
         return False
 
-    def _let_fate_strike(self, moved: list[tuple[Soak, str]]) -> None:
-        """Cancel what is to be canceled at one of its boundaries, and kill what is to die while its job runs."""
-        boundaries = {soak.id: where for soak, where in moved}
+    def _let_fate_strike(self) -> None:
+        """Kill what is to die while its job runs."""
         for soak in self.fleet.open():
             fate = "" if soak.facts else self.fates.get(soak.id, "")
-            if fate == "cancel" and soak.id in boundaries and self.dice.random() < CANCEL_AT_BOUNDARY:
-                self._hit(fate, soak, boundaries[soak.id])
-            elif fate and fate != "cancel" and self.dice.random() < DIE_AT_A_LOOK:
+            if fate and fate != "cancel" and self.dice.random() < DIE_AT_A_LOOK:
                 self._hit(fate, soak, "while its job runs")
+
+    def _count_hits(self) -> None:
+        """Count what struck at a boundary inside a move since the last look."""
+        for hit in boundaries.hits(self.fleet.flags, self.hits):
+            self.hits += 1
+            what, _, where = hit.what.partition(" ")
+            fault = next((name for name, slug in boundaries.BOUNDARIES.items() if slug == what), "cancel")
+            if fault == "cancel":
+                soak = self.fleet.armed[hit.attempt]
+                soak.facts.add("cancel")
+                soak.canceled_at = hit.at
+                self.table.canceled[where] += 1
+            self._count(hit.at, fault, where or "inside a move", hit.attempt)
+        for soak in self.fleet.soaks:
+            diary = soak.root / "cuts"
+            for line in (diary.read_text().splitlines() if diary.exists() else [])[soak.cuts :]:
+                soak.cuts += 1
+                playbook, _, how = line.partition(" ")
+                self._count(time.monotonic(), CUTS[playbook], f"{how} it was done", soak.id)
 
     def _hit(self, fault: str, soak: Soak, where: str) -> bool:
         began = time.monotonic()
         if not FAULTS[fault](Strike(self.fleet, soak, self.dice)):
             return False
-        self.table.injected[fault] += 1
-        self.struck.append((began, fault))
-        self._say(f"{fault:<30} {where:<26} {soak.id[-6:]}")
+        if fault not in ARMED:
+            self._count(began, fault, where, soak.id)
         return True
 
+    def _count(self, at: float, fault: str, where: str, attempt: str) -> None:
+        self.table.injected[fault] += 1
+        self.struck.append((at, fault))
+        self._say(f"{fault:<42} {where:<26} {attempt[-6:]}")
+
     def _check(self, soaks: list[Soak]) -> None:
+        self._count_hits()
+        self.fleet.cancels()
         for soak in soaks:
             over = [fault for at, fault in self.struck if soak.born <= at <= (soak.ended_s or time.monotonic())]
             for finding in checks.of_attempt(soak, self.reference):

@@ -1,13 +1,15 @@
 """A stand-in for ansible-runner's `run`: the same modules on the same target, as real processes, without Ansible's seconds a playbook.
 
 It speaks ansible-runner's side of the contract (events to a handler, status, exit code), and it loses the connection where the target's
-folder says so: `cut-PLAYBOOK` holds `before` (nothing was done) or `after` (it was done, and the answer was lost). Every event that it
+folder says so: `cut-PLAYBOOK` holds `before` (nothing was done), `during` (the module goes on there, and what it brought
+is half a file) or `after` (it was done, and the answer was lost). Every event that it
 emits is written down in the run directory first, so that others can count.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import types
@@ -69,7 +71,10 @@ class Play:
             self.emit("runner_on_ok", f"ok: [{host}]", host=host, task=f"task {n}", res={})
         self.stats["ok"][host] = CHATTER
         done = subprocess.run(module_argv(self.playbook, root, host, self.known), capture_output=True, text=True, check=False)
-        if cut == "after":
+        if cut == "during":
+            for name in ("pack.tar", "chunks.json"):
+                self.halve(Path(self.known["staging"]) / host / name)
+        if cut in ("during", "after"):
             return self.lost(host)
         if done.returncode:
             self.stats["failures"][host] = 1
@@ -80,6 +85,12 @@ class Play:
     def lost(self, host: str) -> None:
         self.stats["dark"][host] = 1
         self.emit("runner_on_unreachable", host=host, task="Hand the job to the probe", res={"msg": "Connection reset by peer"})
+
+    @staticmethod
+    def halve(path: Path) -> None:
+        """Leave of a file what was transferred when the connection was lost."""
+        if path.exists():
+            os.truncate(path, path.stat().st_size // 2)
 
     def _cut(self, root: Path) -> str:
         flag = root / f"cut-{self.playbook}"

@@ -14,11 +14,12 @@ COLUMNS = ((LOST, 2), (DOUBLED, 3), (WRONG, 4))
 class Table:
     """Counts by fault. What goes wrong with an attempt is counted under every fault that struck while it lived."""
 
-    def __init__(self, faults: Iterable[str]) -> None:
+    def __init__(self, faults: Iterable[str], at: Iterable[str] = ()) -> None:
         self.injected: Counter[str] = Counter(dict.fromkeys(faults, 0))
         self.found: Counter[tuple[str, str]] = Counter()
         self.not_run: dict[str, str] = {}
         self.total: Counter[str] = Counter()
+        self.canceled: Counter[str] = Counter(dict.fromkeys(at, 0))  # by kind/status of the step
 
     def blame(self, faults: Iterable[str], kind: str) -> None:
         """Count one finding."""
@@ -44,4 +45,6 @@ class Table:
         rows.append(("all", str(self.injected.total()), *(str(self.total[kind]) for kind, _ in COLUMNS)))
         widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD))]
         lines = ["  ".join(cell.ljust(w) if n == 0 else cell.rjust(w) for n, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
+        if self.canceled:
+            lines.append("canceled at: " + ", ".join(f"{where} {count}" for where, count in self.canceled.items()))
         return [*lines, *(f"NOT RUN: {fault}: {why}" for fault, why in self.not_run.items() if not self.injected[fault])]

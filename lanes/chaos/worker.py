@@ -14,6 +14,10 @@ from app.engine import runner  # noqa: E402 - the intervals are set before whoev
 
 runner.HOST_PROGRAM = Path(__file__).with_name("host.py")
 
+from lanes.chaos import boundaries  # noqa: E402
+
+boundaries.watch()
+
 from app.worker.app import app  # noqa: E402
 
 __all__ = ["app"]
