@@ -106,7 +106,8 @@ def _checks(plan: Plan, files: Sequence[Compared], found: Sequence[Trouble]) -> 
         base, new = (f.figures if f is not None else None for f in pair)
         if told is not None or base is None or new is None:
             reason = told.message if told is not None else Text("c{t}: an arm has no file.", "c{t}：有对照组缺少文件。").fill(t=tier)
-            blank = CheckResult("", Text("", ""), told.verdict if told is not None else Verdict.INCONCLUSIVE, reason)
+            change = Text("a file of each arm, with the same work, would tell", "两个对照组工作量相同的文件方可判定")
+            blank = CheckResult("", Text("", ""), told.verdict if told is not None else Verdict.INCONCLUSIVE, reason, change=change)
             ttft: Any = blank
             rate: Any = blank
         else:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from gates import declared_common as common
 from gates.canonical import plain
 from gates.declared import NONE_BAD, Declared
 from gates.g1 import declared as g1
@@ -16,7 +17,6 @@ from gates.g3 import declared as g3
 from gates.g4.declared import CHECKS as G4_CHECKS
 from gates.model import Limit
 from gates.rules.claim import TITLES
-from gates.text import Text
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -33,52 +33,17 @@ _MAIN = (
 )
 
 
-def _common(gate: str) -> tuple[Declared, ...]:
+def _first(gate: str) -> tuple[Declared, ...]:
     """Return what every measuring gate asks first."""
-    low = gate.lower()
-    evidence = Declared(
-        f"{low}.evidence",
-        Text("Evidence complete", "证据完整"),
-        "set",
-        ("manifest.json", "every file that a step must bring"),
-        "DESIGN 4.1",
-        "problems",
-        rule=Text("missing, broken or foreign evidence is inconclusive", "证据缺失、损坏或来源不明则无法判定"),
-        limit=lambda _: Limit("==", Decimal(0), Decimal(0)),
-    )
-    validity = Declared(
-        f"{low}.validity",
-        Text("Validity of the measurement", "测量的有效性"),
-        "set",
-        ("the claims below",),
-        "DESIGN 4.2",
-        "claims",
-        rule=Text("a breach of the rig is invalid, a doubt is inconclusive", "测试装置问题判为无效，存疑则无法判定"),
-        limit=lambda _: Limit("==", Decimal(0), Decimal(0)),
-    )
-    return evidence, validity
-
-
-def _attempt(gate: str) -> Declared:
-    return Declared(
-        f"{gate.lower()}.attempt",
-        Text("Attempt may be judged", "本次尝试可判定"),
-        "equal",
-        ("manifest.json", "inputs.json"),
-        "DESIGN 4.9",
-        rule=Text(
-            "stands in the verdict only where a rehearsal, an interruption or an unplanned simulation forbids a pass",
-            "仅在预演、中断或未约定的模拟禁止通过时出现",
-        ),
-    )
+    return common.attempt(gate), common.evidence(gate), common.validity(gate)
 
 
 DECLARED: Mapping[str, tuple[Declared, ...]] = MappingProxyType(
     {
-        "G1": (_attempt("G1"), *_ARRIVAL),
-        "G2": (_attempt("G2"), *_common("G2"), *G2_CHECKS),
-        "G3": (_attempt("G3"), *_common("G3"), *_MAIN),
-        "G4": (_attempt("G4"), *_common("G4"), *G4_CHECKS),
+        "G1": (common.attempt("G1"), *_ARRIVAL),
+        "G2": (*_first("G2"), *G2_CHECKS),
+        "G3": (*_first("G3"), *_MAIN),
+        "G4": (*_first("G4"), *G4_CHECKS),
     }
 )
 

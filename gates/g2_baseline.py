@@ -14,7 +14,7 @@ from gates.g2.declared import THROUGHPUT_CV, TTFT_CV
 from gates.g2.volume import volume_checks
 from gates.model import CheckResult, GateJudgement, GateSpec, Severity, StepKind, StepSpec, Verdict
 from gates.plan import Plan
-from gates.rules.claim import Findings
+from gates.rules.claim import Findings, lacking
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.decision import Effect
 from gates.rules.engine import IDENTITY
@@ -55,7 +55,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     gathered = gather(plan, bundle, declared)
     claims = leave_out(plan, run_claims(gathered.findings))
     standing = Standing(not gathered.problems, claims)
-    checks = [evidence_check("G2", gathered.problems, len(wanted_files(bundle, declared))), validity_check("G2", standing)]
+    checks = [evidence_check("G2", plan, gathered.problems, len(wanted_files(bundle, declared))), validity_check("G2", plan, standing)]
     for tier in plan.workload.tiers:
         checks += [_repeatable(plan, gathered.findings, standing, tier, what) for what in ("ttft_p50", "throughput")]
     volume = tuple(volume_checks(plan, bundle))
@@ -89,7 +89,8 @@ def _repeatable(plan: Plan, data: Findings, standing: Standing, tier: int, what:
     name = Text("TTFT p50", "TTFT p50") if what == "ttft_p50" else Text("Output throughput", "输出吞吐")
     files = tuple(run.pack.path("records.jsonl") for run in data.runs)
     missing = Text("A run has no statistics at this tier.", "有轮次在该档位没有统计。")
-    blank = replace((TTFT_CV if what == "ttft_p50" else THROUGHPUT_CV).blank(plan, tier=tier, evidence=files), reason=missing)
+    declared = TTFT_CV if what == "ttft_p50" else THROUGHPUT_CV
+    blank = replace(declared.blank(plan, tier=tier, evidence=files), reason=missing, change=lacking(data, tier))
     refusal = standing.performance()
     if refusal:
         return refused(blank, refusal)
@@ -103,7 +104,7 @@ def _repeatable(plan: Plan, data: Findings, standing: Standing, tier: int, what:
     shown = ", ".join(f"{ms(v)} ms" if what == "ttft_p50" else f"{to_decimal(v, 1)} tok/s" for v in values)
     reason = Text("{n} of {k} runs varies by {v} (at most {l}): {s}.", "{k} 轮{n}变异系数 {v}（上限 {l}）：{s}。")
     reason = reason.fill(n=name, k=len(values), v=percent(cv, limit), l=percent(limit), s=shown)
-    return replace(blank, verdict=Verdict.PASS if met else Verdict.FAIL, reason=reason, value=cv, margin=limit - cv)
+    return replace(blank, change=None, verdict=Verdict.PASS if met else Verdict.FAIL, reason=reason, value=cv, margin=limit - cv)
 
 
 def _moments(values: Sequence[Fraction]) -> tuple[Fraction, Fraction]:

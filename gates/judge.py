@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from gates import declared_common
 from gates.bundle import Bundle, Unreadable
 from gates.canonical import canonical_bytes, plain, sha256_of
 from gates.model import CheckResult, GateJudgement, Severity, Verdict
@@ -26,6 +28,14 @@ _ENDS = {
     "error": Text("The attempt ended in error; it is never a pass.", "本次尝试因错误终止，不得判为通过。"),
     "lost_contact": Text("Contact with the target was lost; it is never a pass.", "与目标主机失去联系，不得判为通过。"),
 }
+# What would change each of them.
+_RUN_THROUGH = Text("a new attempt that runs to its end would change it", "执行完毕的新尝试方可改变")
+_COUNTED = Text("an attempt that counts, and is no rehearsal, would be judged", "正式尝试（非预演）方可判定")
+_AS_SEALED = Text(
+    "an attempt on the real target, or a plan that both parties seal for a simulated one, would change it",
+    "在真实目标上的尝试，或双方为模拟环境封存的计划方可改变",
+)
+_REAL = Text("an attempt whose evidence comes from the real target would change it", "证据来自真实目标的尝试方可改变")
 
 
 _SAME_UNDER_ANY_RULES = ("schema", "gate", "attempt", "verdict", "because", "plan_hash", "manifest_hash", "simulated", "time_scale")
@@ -124,23 +134,26 @@ def _attempt_checks(plan: Plan, bundle: Bundle, stand_in: Text | None) -> list[C
 
     `stand_in`: the sign in the evidence of a target that is said to be real and is not.
     """
-    attempt, title = bundle.manifest["attempt"], Text("Attempt may be judged", "本次尝试可判定")
-    reasons = []
+    attempt = bundle.manifest["attempt"]
+    found: dict[Text, Text] = {}  # reason -> what would change it
     if attempt.get("rehearsal") is not False:
-        reasons.append(Text("A rehearsal is never judged; the figures are for practice.", "预演不作判定，数值仅供练习。"))
+        found[Text("A rehearsal is never judged; the figures are for practice.", "预演不作判定，数值仅供练习。")] = _COUNTED
     for end in (bundle.inputs.get("interruption"), attempt.get("status")):
         known = _ENDS.get(end) if isinstance(end, str) else None
-        if known is not None and known not in reasons:
-            reasons.append(known)
-        elif known is None and end is not None and end is bundle.inputs.get("interruption"):
-            reasons.append(Text(f"The attempt was interrupted ({end}).", f"本次尝试被中断（{end}）。"))
+        if known is not None:
+            found[known] = _RUN_THROUGH
+        elif end is not None and end is bundle.inputs.get("interruption"):
+            found[Text(f"The attempt was interrupted ({end}).", f"本次尝试被中断（{end}）。")] = _RUN_THROUGH
     if _said_to_be_simulated(plan, bundle) and not plan.rig.simulated:
-        reasons.append(Text("The target is simulated, the plan was sealed for real hardware.", "目标为模拟环境，而计划是为真实硬件封存的。"))
+        found[Text("The target is simulated, the plan was sealed for real hardware.", "目标为模拟环境，而计划是为真实硬件封存的。")] = _AS_SEALED
     elif stand_in is not None:
         said = Text(
             "The evidence is of a simulated target, whatever the engagement says ({sign}). Nothing of it is for sign-off.",
             "证据来自模拟目标，与联测项目所述不符（{sign}）；不得用于签字验收。",
         )
-        reasons.append(said.fill(sign=stand_in))
-    name = f"{bundle.gate.lower()}.attempt"
-    return [CheckResult(name if n == 0 else f"{name}_{n + 1}", title, Verdict.INCONCLUSIVE, reason) for n, reason in enumerate(reasons)]
+        found[said.fill(sign=stand_in)] = _REAL
+    blank = declared_common.attempt(bundle.gate).blank(plan)
+    return [
+        replace(blank, id=blank.id if n == 0 else f"{blank.id}_{n + 1}", reason=reason, change=change)
+        for n, (reason, change) in enumerate(found.items())
+    ]

@@ -156,7 +156,7 @@ class CheckResult:
     host: str | None = None
     source: str = ""  # the plan's field, e.g. g3.ttft_p50_drop_min
     remedy: str = ""  # of an inconclusive check: MORE_PAIRS, or nothing where only other evidence would answer it
-    change: Text | None = None  # of a check that is not answered: what would answer it, e.g. so many more hours
+    change: Text | None = None  # of every inconclusive or invalid check: what would answer it, e.g. so many more hours
     evidence: tuple[str, ...] = ()
 
     def json(self) -> dict[str, Any]:
@@ -200,6 +200,7 @@ class ClaimResult:
     run: str | None = None
     tier: int | None = None
     evidence: tuple[str, ...] = ()
+    change: Text | None = None  # of an unknown one: what would answer it, where its evidence alone does not say
 
     def json(self) -> dict[str, Any]:
         """Return the form that stands in verdict.json."""

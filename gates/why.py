@@ -27,6 +27,7 @@ _BECAUSE = {
         "仅凭一轮基线即可改变结论；基线各轮更加一致则为通过",
     ),
 }
+_UNSAID = Text("a new attempt that answers it would change it", "新的尝试予以回答方可改变")  # every check of a gate says more (CheckResult.change)
 _SENTENCES = {
     Verdict.PASS: Text("{g} passed: all {n} blocking checks are met; {tail}.", "{g} 通过：{n} 个否决项全部达标；{tail}。"),
     Verdict.FAIL: Text("{g} failed: {what}; {tail}{more}.", "{g} 不通过：{what}；{tail}{more}。"),
@@ -48,7 +49,7 @@ def why(title: Text, verdict: Verdict, checks: Sequence[CheckResult], way_on: Ma
         return _SENTENCES[verdict].fill(g=title, n=len(blocking), tail=_nearest(blocking))
     deciding = [c for c in blocking if c.verdict is verdict]
     if not deciding:
-        return _SENTENCES[verdict].fill(g=title, what=Text("no check decides", "没有起决定作用的检查项"), tail=_fallback(None), more="")
+        return _SENTENCES[verdict].fill(g=title, what=Text("no check decides", "没有起决定作用的检查项"), tail=_UNSAID, more="")
     first = _telling(deciding)
     rest = len(deciding) - 1
     more = Text(f" ({rest} more)", f"（另有 {rest} 项）") if rest else Text("", "")
@@ -69,8 +70,10 @@ def figure(value: Decimal, unit: str, *against: Decimal) -> str:
 
 
 def _telling(deciding: Sequence[CheckResult]) -> CheckResult:
-    """Return the check that says most: a measured one before one that only repeats that validity is missing."""
-    return next((c for c in deciding if c.value is not None or c.change is not None), deciding[0])
+    """Return the check that says most. What was not answered is told by the first: the attempt, completeness and validity come before all else."""
+    if deciding[0].verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID):
+        return deciding[0]
+    return next((c for c in deciding if c.value is not None), deciding[0])
 
 
 def _nearest(checks: Sequence[CheckResult]) -> Text:
@@ -107,23 +110,12 @@ def _change(verdict: Verdict, check: CheckResult, way_on: Mapping[str, Any] | No
             )
         return Text("only a new attempt that meets it would change it", "仅当新的尝试达标方可改变")
     if verdict is Verdict.INCONCLUSIVE and way_on and way_on.get("reason"):
-        told = Text.parse(way_on["reason"])
-        return Text(_clause(told.en), _clause(told.zh))
-    if check.change is not None:
-        return Text(_clause(check.change.en), _clause(check.change.zh))
-    return _fallback(check, rig=verdict is Verdict.INVALID)
-
-
-def _fallback(check: CheckResult | None, *, rig: bool = False) -> Text:
-    files = ", ".join(check.evidence[:2]) if check else ""
-    more = len(check.evidence) - 2 if check else 0
-    listed = files + (f" (+{more})" if more > 0 else "")
-    if rig:
-        where = Text(f" (evidence: {listed})", f"（证据：{listed}）") if listed else Text("", "")
-        return Text(f"once this is mended at the rig{where.en}, a new attempt can be judged", f"在测试环境中排除此问题{where.zh}后，新的尝试方可判定")
-    if listed:
-        return Text(f"whole and readable evidence would change it: {listed}", f"补齐完整可读的证据方可改变：{listed}")
-    return Text("the evidence that is missing would change it", "补齐所缺证据方可改变")
+        told, change = Text.parse(way_on["reason"]), check.change
+        if change is None or change.en in told.en:
+            return Text(_clause(told.en), _clause(told.zh))
+        return Text(f"{_clause(change.en)}; {_clause(told.en)}", f"{_clause(change.zh)}；{_clause(told.zh)}")
+    change = check.change or _UNSAID
+    return Text(_clause(change.en), _clause(change.zh))
 
 
 def _distance(check: CheckResult) -> Decimal | None:

@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 _ENCODING = {True: Decimal(8) / 10, False: Decimal(128) / 130}
 
 
+_TEST_RUN = Text(
+    "a self-test of {s} (nvme device-self-test), and a new attempt once it has ended, would tell",
+    "对 {s} 执行自检（nvme device-self-test），结束后由新的尝试判定",
+)
+_TEST_ENDED = Text("a new attempt once the self-test has ended would tell", "待自检结束后由新的尝试判定")
+_READ = Text("a raw read of {s}, with its link read under load, would tell", "对 {s} 裸盘读取并在负载下读取其链路方可判定")
+_NO_CACHE = Text("a new attempt whose raw reads no cache answers would tell", "新的尝试进行不经缓存的裸盘读取方可判定")
+
+
 def drive_log_checks(plan: Plan, drives: tuple[Packed, ...], inventory: Inventory, survey: Packs) -> Iterator[CheckResult | dict[str, Any]]:
     """Return the checks of error log, self-test and paths of every delivered drive."""
     for declared, tool, ask, passed in (
@@ -72,13 +81,15 @@ def ceiling_check(plan: Plan, drives: tuple[Packed, ...], inventory: Inventory, 
         seen, rate = inventory.find("drive", item.serial), rates.get(item.serial)
         capacity = _link_rate(seen, storage) if seen else None
         if rate is None or capacity is None:
-            findings.append(unknown("{s}: its read rate or its link is not known", "{s}：读取速率或链路未知", s=item.serial))
+            findings.append(
+                unknown("{s}: its read rate or its link is not known", "{s}：读取速率或链路未知", remedy=_READ.fill(s=item.serial), s=item.serial)
+            )
             continue
         share, path = Fraction(rate) / Fraction(capacity), storage[seen.host].path("commands.json") if seen else ""
         shares.append(share)
         words: dict[str, Any] = {"s": item.serial, "v": f"{convert(rate, 'B/s', 'GB/s'):.3f}", "most": f"{convert(capacity, 'B/s', 'GB/s'):.3f}"}
         text = "{s}: {v} GB/s, its link carries at most {most}", "{s}：{v} GB/s，链路上限 {most}"
-        findings.append(good(*text, path, **words) if share <= 1 else unknown(*text, path, **words))
+        findings.append(good(*text, path, **words) if share <= 1 else unknown(*text, path, remedy=_NO_CACHE, **words))
     passed = Text("All {n} drives read at no more than their link carries.", "全部 {n} 块硬盘读取速率未超过链路上限。")
     worst = beside(max(shares), Decimal(1), 4) if shares else None
     return conclude(CEILING.blank(plan), findings, passed=passed, value=worst, margin=None if worst is None else 1 - worst)
@@ -105,9 +116,9 @@ def _errors(serial: str, answer: Any) -> Finding:
 def _self_test(serial: str, answer: Any) -> Finding:
     newest, running = answer.one("selftest.result", record="0"), answer.one("selftest.running")
     if running is not None and running.value != 0:
-        return unknown("{s}: a self-test is still running", "{s}：自检仍在进行", answer.path, s=serial)
+        return unknown("{s}: a self-test is still running", "{s}：自检仍在进行", answer.path, remedy=_TEST_ENDED, s=serial)
     if newest is None:
-        return unknown("{s}: no self-test is on record; run one", "{s}：没有自检记录，请执行一次自检", answer.path, s=serial)
+        return unknown("{s}: no self-test is on record", "{s}：没有自检记录", answer.path, remedy=_TEST_RUN.fill(s=serial), s=serial)
     words = {"s": serial, "r": f"{newest.value:f}"}
     return (good if newest.value == 0 else bad)(
         "{s}: the newest self-test ended with result {r}", "{s}：最近一次自检结果为 {r}", answer.path, value=newest.value, **words
@@ -130,7 +141,7 @@ def _path(item: Packed, inventory: Inventory, survey: Packs) -> Finding:
     if down:
         return bad("{s}: a path is {d}", "{s}：有路径处于 {d}", answer.path, value=Decimal(len(down)), s=item.serial, d=", ".join(down))
     if silent:
-        words = {"s": item.serial, "p": ", ".join(silent)}
+        words: dict[str, Any] = {"s": item.serial, "p": ", ".join(silent)}
         return unknown("{s}: the path by {p} is not told", "{s}：未报告经 {p} 的路径", answer.path, **words)
     return good("{s}: {n} paths live", "{s}：{n} 条路径 live", answer.path, value=Decimal(0), s=item.serial, n=len(states))
 

@@ -124,7 +124,7 @@ def _counters(_: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interfa
     errors = {name: value for name, value in told.items() if value}
     total = sum(errors.values(), Decimal(0))
     silent = [name for name, value in told.items() if value is None]
-    words = {"s": nic.serial, "i": interface, "e": ", ".join(f"{k} {v:f}" for k, v in errors.items()) or "0", "n": ", ".join(silent)}
+    words: dict[str, Any] = {"s": nic.serial, "i": interface, "e": ", ".join(f"{k} {v:f}" for k, v in errors.items()) or "0", "n": ", ".join(silent)}
     if silent and not total:  # what an adapter does not count, nobody knows: the parties may agree not to test it
         return unknown("{s} {i}: {n} is not told", "{s} {i}：未报告 {n}", answer.path, link.path, **words)
     return (bad if total else good)("{s} {i}: {e}", "{s} {i}：{e}", answer.path, value=total, **words)
@@ -136,7 +136,7 @@ def _optics(_: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface
     if answer.problems or serial is None:
         return doubtful(f"{nic.serial} {interface}", answer.problems, answer.path)
     raised = [o.labels["name"] for o in answer.all("optics.alarm") if o.value == 1]
-    words = {"s": nic.serial, "i": interface, "m": serial.value, "a": ", ".join(raised)}
+    words: dict[str, Any] = {"s": nic.serial, "i": interface, "m": serial.value, "a": ", ".join(raised)}
     if raised:
         return bad("{s} {i}: module {m} raises {a}", "{s} {i}：模块 {m} 告警 {a}", answer.path, value=Decimal(len(raised)), **words)
     gaps = _silent_flags(answer)
@@ -176,5 +176,6 @@ def _bandwidth(plan: Plan, nic: Packed, pack: HostPack, storage: HostPack | None
     words = {"s": nic.serial, "i": interface, "v": f"{max(rates) / 10**9:.2f}", "line": f"{speed.value / 10**9:f}"}
     text = "{s} {i}: {v} of {line} Gbit/s", "{s} {i}：{v} / {line} Gbit/s"
     if share > 1:
-        return unknown(*text, answer.path, **words)
+        remedy = Text("a measurement between two hosts, over the wire, would tell", "在两台主机之间经线缆测量方可判定")
+        return unknown(*text, answer.path, remedy=remedy, **words)
     return (good if share >= Fraction(least) else bad)(*text, answer.path, value=beside(share, least, 4), **words)

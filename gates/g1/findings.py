@@ -11,10 +11,12 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+from gates import remedies
 from gates.model import CheckResult, Limit, Problem, Verdict
 from gates.text import Text
 
 SHOWN = 8  # subjects named in one reason; the evidence holds all
+_NAMED = Text("an order and a packing list that name such parts would give something to judge", "订单与装箱单列出此类部件后方有可判定的对象")
 
 
 class State(Enum):
@@ -33,6 +35,7 @@ class Finding:
     text: Text  # a clause that names the subject: "QF26K0A00104 is missing"
     evidence: tuple[str, ...] = ()
     value: Decimal | None = None
+    change: Text | None = None  # of what is unknown: what would tell, where it is not the evidence alone
 
 
 def good(en: str, zh: str, *evidence: str, value: Decimal | None = None, **words: Any) -> Finding:
@@ -45,15 +48,15 @@ def bad(en: str, zh: str, *evidence: str, value: Decimal | None = None, **words:
     return Finding(State.BAD, Text(en, zh).fill(**words), tuple(evidence), value)
 
 
-def unknown(en: str, zh: str, *evidence: str, **words: Any) -> Finding:
-    """Return a finding of something that is missing, unreadable or doubtful."""
-    return Finding(State.UNKNOWN, Text(en, zh).fill(**words), tuple(evidence))
+def unknown(en: str, zh: str, *evidence: str, remedy: Text | None = None, **words: Any) -> Finding:
+    """Return a finding of something that is missing or not told. `remedy`: what would tell, where it is not that the evidence tells it."""
+    return Finding(State.UNKNOWN, Text(en, zh).fill(**words), tuple(evidence), change=remedy or remedies.told(evidence))
 
 
 def doubtful(subject: str, problems: Sequence[Problem], *evidence: str) -> Finding:
     """Return the finding of evidence that has problems, with the first of them in words."""
     why = problems[0].message if problems else Text("nothing was found", "未找到")
-    return unknown("{subject}: {why}", "{subject}：{why}", *evidence, subject=subject, why=why)
+    return unknown("{subject}: {why}", "{subject}：{why}", *evidence, remedy=remedies.whole(evidence), subject=subject, why=why)
 
 
 def conclude(
@@ -69,12 +72,15 @@ def conclude(
     all_of = list(findings)
     breaches = [f for f in all_of if f.state is State.BAD]
     gaps = [f for f in all_of if f.state is State.UNKNOWN]
+    change = None
     if breaches:
         verdict, reason = Verdict.FAIL, listed(breaches)
     elif gaps:
         verdict, reason = Verdict.INCONCLUSIVE, listed(gaps)
+        change = gaps[0].change or remedies.told(gaps[0].evidence)
     elif not all_of:
         verdict, reason = Verdict.INCONCLUSIVE, Text("There was nothing to judge.", "没有可供判定的对象。")
+        change = _NAMED
     else:
         verdict, reason = Verdict.PASS, passed.fill(n=len(all_of))
     return replace(
@@ -84,6 +90,7 @@ def conclude(
         value=value,
         limit=limit or blank.limit,
         margin=margin,
+        change=change,
         evidence=tuple(sorted({path for f in (breaches or gaps or all_of) for path in f.evidence})),
     )
 

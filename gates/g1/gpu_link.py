@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 METRIC = "amd-smi-metric"
 
 
+_UNDER_LOAD = Text("a survey while the GPUs are under load would tell", "在 GPU 加载期间重新调查方可判定")
+
+
 def gpu_link_check(plan: Plan, engines: tuple[str, ...], survey: Packs) -> CheckResult | dict[str, Any]:
     """Return the check over every GPU of the engine hosts: its width and speed now, as amd-smi or lspci tells them, against its rating.
 
@@ -68,7 +71,7 @@ def _of_device(host: str, device: Device, listed: Answer, sources: list[Answer])
         return bad("{h}: GPU {g} has x{w}, rated x{best}", "{h}：GPU {g} 为 x{w}，额定 x{best}", *paths, value=width, **words)
     if speed < fastest:
         text = "{h}: GPU {g} runs at {s} of {top} GT/s, read without load", "{h}：GPU {g} 为 {s} GT/s，额定 {top} GT/s（空载读取）"
-        return unknown(*text, *paths, **words)
+        return unknown(*text, *paths, remedy=_UNDER_LOAD, **words)
     return good("{h}: GPU {g} x{w}", "{h}：GPU {g} x{w}", *paths, value=width, **words)
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from gates.plan import Plan
 
 INPUTS = "evidence/inputs.json"
+_SEEN = Text("a survey that sees {s} would tell", "调查读到 {s} 后方可判定")
+_TARGET = Text("the host that holds it, named as a target, would change it", "将其所在主机列为目标后方可判定")
+_AGREED = Text("an order and a packing list in which this is put right, and a new attempt, would change it", "更正订单与装箱单后由新的尝试判定")
+_NO_TOOL = Text("a packing list that names the part by a kind that tools read would change it", "装箱单改用工具可读取的类别后方可判定")
 
 
 def order_check(plan: Plan, order: Order) -> CheckResult:
@@ -26,7 +30,7 @@ def order_check(plan: Plan, order: Order) -> CheckResult:
 
     def findings() -> Iterator[Finding]:
         for problem in order.problems:
-            yield Finding(State.UNKNOWN, problem, (INPUTS,))
+            yield Finding(State.UNKNOWN, problem, (INPUTS,), change=_AGREED)
         for line in order.lines:
             if _listed(line, order):
                 yield _line_finding(line, order)
@@ -81,7 +85,7 @@ def serial_checks(plan: Plan, order: Order, inventory: Inventory) -> Iterator[Ch
 
 def _serial_findings(kind: str, packed: tuple[Packed, ...], order: Order, inventory: Inventory) -> Iterator[Finding]:
     if not readable(kind):
-        yield unknown("no tool reads the serial numbers of the kind {kind}", "没有工具可读取类别 {kind} 的序列号", INPUTS, kind=kind)
+        yield unknown("no tool reads the serial numbers of the kind {kind}", "没有工具可读取类别 {kind} 的序列号", INPUTS, remedy=_NO_TOOL, kind=kind)
         return
     gaps = inventory.gaps.get(kind, [])
     yield from gaps
@@ -97,7 +101,7 @@ def _serial_findings(kind: str, packed: tuple[Packed, ...], order: Order, invent
             yield unknown("{s} was not seen, but the list is not complete", "未见到 {s}，但清单不完整", *files, s=item.serial)
         elif not at and not KINDS[kind].only_delivered:
             words = "no host of this engagement reports {s} ({model}): name it as a target", "本项目没有主机报告 {s}（{model}）：请将其列为目标主机"
-            yield unknown(*words, *files, INPUTS, s=item.serial, model=item.model)
+            yield unknown(*words, *files, INPUTS, remedy=_TARGET, s=item.serial, model=item.model)
         elif not at:
             yield bad("{s} ({model}) is missing", "缺少 {s}（{model}）", *files, INPUTS, s=item.serial, model=item.model)
         elif len(at) > 1:
@@ -213,4 +217,5 @@ def _pairs(order: Order, inventory: Inventory) -> Iterator[tuple[Packed, Item | 
 
 
 def _not_seen(item: Packed) -> Finding:
-    return unknown("{s} ({model}) was not seen", "未见到 {s}（{model}）", INPUTS, s=item.serial, model=item.model)
+    words = {"s": item.serial, "model": item.model}
+    return unknown("{s} ({model}) was not seen", "未见到 {s}（{model}）", INPUTS, remedy=_SEEN.fill(s=item.serial), **words)

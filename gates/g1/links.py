@@ -67,7 +67,8 @@ def _link_finding(key: str, unit: str, part: Packed, inventory: Inventory, packs
     seen, answer = found
     if load and not all((o := answer.one(f"load.alive_{when}")) is not None and o.value == "yes" for when in ("before", "after")):
         idle = "{s}: the load was not running before and after the reading", "{s}：读取前后负载未持续运行"
-        return unknown(*idle, answer.path, s=part.serial)
+        remedy = Text("a reading of the link while the load goes on would tell", "在负载持续期间读取链路方可判定")
+        return unknown(*idle, answer.path, remedy=remedy, s=part.serial)
     rated, current = answer.one(f"pci.{key}_rated", address=seen.address), answer.one(f"pci.{key}", address=seen.address)
     if rated is None or current is None or not isinstance(rated.value, Decimal) or not isinstance(current.value, Decimal):
         return unknown("{s}: PCIe {key} is not told for {at}", "{s}：未报告 {at} 的 PCIe {key}", answer.path, s=part.serial, key=key, at=seen.address)

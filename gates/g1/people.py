@@ -46,6 +46,10 @@ CHOICES: dict[str, tuple[Text, dict[str, tuple[Text, bool]]]] = {
 }
 
 
+_FORM = Text("the unpacking form filled in and signed would change it (form.json)", "填写并签字的开箱检验表（form.json）方可改变")
+_PHOTO = Text("photos of the unpacking would change it", "补充开箱照片方可改变")
+
+
 def form_params(plan: Plan) -> dict[str, Any]:
     """Return the form as data: the pages render it, whatever it holds, and the first choice of each field is the good state."""
     fields: list[dict[str, Any]] = [
@@ -100,13 +104,15 @@ def people_checks(plan: Plan, bundle: Bundle, order: Order) -> Iterator[CheckRes
         passed=Text("Received by {names}.", "签收人：{names}。").fill(names=", ".join(names.values())),
         value=str(len({n.casefold() for n in names.values()})),
     )
-    shots = [good("{p}", "{p}", path, p=path.removeprefix(ROOT)) for path in photos] or [unknown("no photo was attached", "未附照片", FORM)]
+    shots = [good("{p}", "{p}", path, p=path.removeprefix(ROOT)) for path in photos] or [
+        unknown("no photo was attached", "未附照片", FORM, remedy=_PHOTO)
+    ]
     yield conclude(PHOTOS.blank(plan), shots, passed=Text("{n} photos are attached.", "已附 {n} 张照片。"), value=str(len(photos)))
 
 
 def _condition(reading: Reading | None, order: Order) -> Iterator[Finding]:
     if reading is None:
-        yield unknown("the form was not filled in", "未填写检验表")
+        yield unknown("the form was not filled in", "未填写检验表", remedy=_FORM)
         return
     if reading.problems:
         yield doubtful("form.json", reading.problems, FORM)
@@ -152,7 +158,7 @@ def _receivers(reading: Reading | None) -> dict[str, str]:
 
 def _receiver_findings(plan: Plan, reading: Reading | None, names: dict[str, str]) -> Iterator[Finding]:
     if reading is None:
-        yield unknown("the form was not filled in", "未填写检验表")
+        yield unknown("the form was not filled in", "未填写检验表", remedy=_FORM)
         return
     seen: dict[str, str] = {}
     for party in receivers(plan):

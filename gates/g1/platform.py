@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 NO_ACCELERATOR = ("cpu", "none")
 
 
+_HOST = Text("an engagement that names a host in the group {g} would give something to judge", "项目为 {g} 组列出主机后方有可判定的对象")
+
+
 def host_check(plan: Plan, expected: dict[str, tuple[str, ...]], survey: dict[str, HostPack], storage: dict[str, HostPack]) -> CheckResult:
     """Judge that every host of the engagement brought its packs, by name."""
 
     def findings() -> Iterator[Finding]:
         for group in ("engine", "storage"):
             if not expected[group]:
-                yield unknown("the engagement names no host in the group {g}", "项目未列出 {g} 组的主机", g=group)
+                yield unknown("the engagement names no host in the group {g}", "项目未列出 {g} 组的主机", remedy=_HOST.fill(g=group), g=group)
         for packs in (survey, storage):
             for host, pack in packs.items():
                 if pack.trouble:

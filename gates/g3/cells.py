@@ -10,6 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from gates import remedies
 from gates.declared import Declared
 from gates.g3.declared import OPTIONAL
 from gates.g3.limits import geometric
@@ -57,6 +58,7 @@ def _check(
     refusal = standing.performance()
     if refusal:
         return refused(blank, refusal)
+    blank = replace(blank, change=remedies.told(files))
     arms = {arm: [_cell(rows[run.key], cell) for run in data.of(arm)] for arm in ("baseline", "candidate")}
     times: dict[str, list[tuple[Fraction, int]]] = {}
     for arm, found in arms.items():
@@ -82,7 +84,7 @@ def _check(
             "{a} s with the baseline, {b} s with the candidate: {r} times as fast. For information, no limit is agreed.",
             "基线 {a} s，产品 {b} s：{r} 倍。仅供参考，未约定限值。",
         ).fill(a=to_decimal(slow / NS, 3), b=to_decimal(fast / NS, 3), r=ratio)
-    return replace(blank, verdict=Verdict.PASS, reason=with_published(data.plan, claim, told), value=value)
+    return replace(blank, change=None, verdict=Verdict.PASS, reason=with_published(data.plan, claim, told), value=value)
 
 
 def _cell(rows: list[dict[str, Any]] | None, cell: str) -> tuple[Fraction, int] | None:

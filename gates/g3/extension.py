@@ -106,8 +106,8 @@ _MAY = Text(
     "按计划可补充 {n} 个轮次对（仅一次），之后合并全部轮次对判定。",
 )
 _USELESS = Text(
-    "More run pairs would not decide it: {t} must be answered first{f}. A new attempt counts.",
-    "补充轮次对无法解决：须先解决「{t}」{f}；新的尝试另行计数。",
+    "More run pairs would not decide it: {t} must be answered first{c}. A new attempt counts.",
+    "补充轮次对无法解决：须先解决「{t}」{c}；新的尝试另行计数。",
 )
 
 
@@ -129,9 +129,9 @@ def way_on(plan: Plan, bundle: Bundle, verdict: Verdict, checks: Sequence[CheckR
     elif not allowed:
         reason = _NEVER
     elif others:
-        files = ", ".join(others[0].evidence[:3])
-        where = Text(f" ({files})", f"（{files}）") if files else Text("", "")
-        reason = _USELESS.fill(t=others[0].title, f=where)
+        change = others[0].change
+        told = Text(f" ({change.en})", f"（{change.zh}）") if change is not None else Text("", "")
+        reason = _USELESS.fill(t=others[0].title, c=told)
     else:
         reason = _MAY.fill(n=allowed)
         out["may"] = True

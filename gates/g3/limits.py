@@ -12,8 +12,8 @@ from gates.g3.declared import THROUGHPUT_GAIN, TTFT_DROP
 from gates.model import MORE_PAIRS, Because, CheckResult, ClaimResult, ClaimStatus, Verdict
 from gates.plan import Plan
 from gates.rules.across import tier_pairs
-from gates.rules.claim import Findings
-from gates.rules.decision import Effect, Outcome, compare
+from gates.rules.claim import Findings, lacking
+from gates.rules.decision import PAIRS_FOR_AN_INTERVAL, Effect, Outcome, compare, pairs_needed
 from gates.rules.estimates import TierStats, ms, percent, to_decimal
 from gates.rules.standing import Standing, refused
 from gates.text import Text
@@ -23,6 +23,16 @@ _FRAGILE = Text(
     "去掉其中一轮基线，结论就会改变：结果脆弱，故为有条件通过。",
 )
 _GUARD = Text(" The estimate clears the limit, its interval does not: conditional.", "估计值达标而区间未达标：有条件通过。")
+_FEW_PAIRS = Text("{n} more run pairs would give an interval, and with it an answer", "再有 {n} 个轮次对方可给出区间并判定")
+_TOTAL = Text("about {n} more run pairs would tell, at the scatter between the pairs so far", "按目前轮次对间的离散，约再有 {n} 个轮次对方可判定")
+_NO_TOTAL = Text(
+    "run pairs that scatter less would tell; at this scatter no number of them would", "轮次对离散更小方可判定；按目前离散，增加轮次对无济于事"
+)
+_ALL_ANSWERED = Text("a new attempt in which the candidate answers every request would tell", "产品应答全部请求的新尝试方可判定")
+_AUDITED = Text("the runs for replay, placebo and agreement with G2, whole, would change it", "补齐重放、安慰剂及与 G2 一致性的轮次方可改变")
+_AUDIT_MENDED = Text(
+    "a new attempt in which replay, placebo and agreement with G2 are clean would change it", "重放、安慰剂及与 G2 的一致性均无异常的新尝试方可改变"
+)
 _MORE = Text(" The interval still holds the limit: only more run pairs can tell.", "区间仍含限值：只有更多轮次对才能判定。")
 
 
@@ -39,7 +49,7 @@ def ttft_drop(plan: Plan, data: Findings, standing: Standing, tier: int) -> Chec
 def ttft_drop_of(plan: Plan, tier: int, found: Pairs | CheckResult, evidence: tuple[str, ...]) -> CheckResult:
     """Return the check of the TTFT p50 drop (ns): blocking where the plan lists the tier. `found` may say instead why there is nothing to compare."""
     limit = plan.g3.ttft_p50_drop_min
-    blank = replace(TTFT_DROP.blank(plan, tier=tier, evidence=evidence), reason=_no_stats(tier))
+    blank = TTFT_DROP.blank(plan, tier=tier, evidence=evidence)
     if isinstance(found, CheckResult):
         return _carry(blank, found)
     effect = Effect(found, drop=True)
@@ -54,7 +64,7 @@ def ttft_drop_of(plan: Plan, tier: int, found: Pairs | CheckResult, evidence: tu
         over = Text(" It takes {d} ms less to meet the limit.", "还需再降低 {d} ms 才达标。").fill(d=ms(Fraction(new - most)))
         reason = _join(reason, over)
     decided = of_drop(plan, effect, [a for a, _ in found])
-    return _answer(blank, outcome, decided, reason, outcome.value - limit.limit)
+    return _answer(blank, outcome, decided, reason, outcome.value - limit.limit, _pairs_more(plan, effect, limit.limit))
 
 
 def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -> CheckResult:
@@ -67,7 +77,7 @@ def throughput_gain(plan: Plan, data: Findings, standing: Standing, tier: int) -
 def throughput_gain_of(plan: Plan, tier: int, found: Pairs | CheckResult, standing: Standing, evidence: tuple[str, ...]) -> CheckResult:
     """Return the check of the throughput gain (tokens/s) against the band; above it, the plan says what follows (DESIGN 4.7)."""
     band = plan.g3.throughput_gain_band
-    blank = replace(THROUGHPUT_GAIN.blank(plan, tier=tier, evidence=evidence), reason=_no_stats(tier))
+    blank = THROUGHPUT_GAIN.blank(plan, tier=tier, evidence=evidence)
     if isinstance(found, CheckResult):
         return _carry(blank, found)
     effect = Effect(found, drop=False)
@@ -90,11 +100,14 @@ def throughput_gain_of(plan: Plan, tier: int, found: Pairs | CheckResult, standi
     if refusal and (decided.above is None or band.above != "audit"):
         return refused(blank, refusal)
     if decided.above is not None:
-        return _answer(blank, outcome, decided, _join(reason, _above_band(decided.above, audits)), band.high - outcome.value)
+        change = _AUDIT_MENDED if decided.above is Above.BREACHED else _AUDITED
+        if decided.above in (Above.ACCEPTED, Above.REACHES):
+            change = _pairs_more(plan, effect, band.low)
+        return _answer(blank, outcome, decided, _join(reason, _above_band(decided.above, audits)), band.high - outcome.value, change)
     if outcome.verdict is Verdict.FAIL:
         least = Text(" It takes {x} tok/s to reach the band.", "需达到 {x} tok/s 才进入区间。").fill(x=to_decimal(Fraction((1 + band.low) * base), 1))
         reason = _join(reason, least)
-    return _answer(blank, outcome, decided, reason, min(outcome.value - band.low, band.high - outcome.value))
+    return _answer(blank, outcome, decided, reason, min(outcome.value - band.low, band.high - outcome.value), _pairs_more(plan, effect, band.low))
 
 
 _ABOVE = {
@@ -124,7 +137,7 @@ def _above_band(found: Above, audits: Sequence[ClaimResult | None]) -> Text:
 
 def _measured(data: Findings, standing: Standing, tier: int, *, but: str = "") -> tuple[tuple[TierStats, TierStats], ...] | CheckResult:
     """Return the run pairs of a tier, or a blank check with the verdict and reason why there is nothing to compare."""
-    blank = CheckResult("", Text("", ""), Verdict.INCONCLUSIVE, _no_stats(tier))
+    blank = CheckResult("", Text("", ""), Verdict.INCONCLUSIVE, _no_stats(tier), change=lacking(data, tier))
     refusal = standing.performance(but=but)
     if refusal:
         return refused(blank, refusal)
@@ -137,24 +150,36 @@ def _measured(data: Findings, standing: Standing, tier: int, *, but: str = "") -
             "c{t}: {n} requests of the candidate failed; the median of the others would flatter it.",
             "c{t}：产品有 {n} 个请求失败；其余请求的中位数会美化结果。",
         )
-        return replace(blank, reason=reason.fill(t=tier, n=failed))
+        return replace(blank, reason=reason.fill(t=tier, n=failed), change=_ALL_ANSWERED)
     return found
 
 
-def _answer(blank: CheckResult, outcome: Outcome, decided: Decided, reason: Text, margin: Decimal) -> CheckResult:
+def _pairs_more(plan: Plan, effect: Effect, limit: Decimal) -> Text:
+    """Return how many run pairs beyond those measured would decide, should the rule leave it open."""
+    n = len(effect.pairs)
+    if n < PAIRS_FOR_AN_INTERVAL:
+        return _FEW_PAIRS.fill(n=PAIRS_FOR_AN_INTERVAL - n)
+    total = pairs_needed(effect, limit, plan.decision)
+    return _TOTAL.fill(n=total - n) if total is not None else _NO_TOTAL
+
+
+def _answer(blank: CheckResult, outcome: Outcome, decided: Decided, reason: Text, margin: Decimal, change: Text) -> CheckResult:
+    """Return the answered check; `change` is what would answer it where it is left open."""
     if decided.because is Because.FRAGILE:
         reason = _join(reason, _FRAGILE)
     elif decided.because is Because.GUARD:
         reason = _join(reason, _GUARD)
     elif decided.above is None and decided.verdict is Verdict.INCONCLUSIVE and outcome.interval.low is not None:
         reason, blank = _join(reason, _MORE), replace(blank, remedy=MORE_PAIRS)
+    if decided.verdict in (Verdict.INCONCLUSIVE, Verdict.INVALID):
+        blank = replace(blank, change=change)
     return replace(
         blank, verdict=decided.verdict, because=decided.because, reason=reason, value=outcome.value, interval=outcome.interval, margin=margin
     )
 
 
 def _carry(blank: CheckResult, found: CheckResult) -> CheckResult:
-    return replace(blank, verdict=found.verdict, reason=found.reason, remedy=found.remedy)
+    return replace(blank, verdict=found.verdict, reason=found.reason, remedy=found.remedy, change=found.change)
 
 
 def _join(a: Text, b: Text) -> Text:

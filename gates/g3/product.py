@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
+from gates import remedies
 from gates.g3.declared import ANSWERS_FOR, LOAD_ERRORS, RECOMPUTE, SLA, TPOT_P99, TTFT_P99
 from gates.g3.limits import Pairs, geometric
 from gates.g3.published import with_published
@@ -14,7 +15,7 @@ from gates.plan import Plan
 from gates.readers.prometheus import LOAD_FAILURES, growth
 from gates.readers.strict import at
 from gates.rules.across import tier_pairs
-from gates.rules.claim import Findings, Run
+from gates.rules.claim import Findings, Run, lacking
 from gates.rules.decision import Effect
 from gates.rules.estimates import ms, percent, to_decimal
 from gates.rules.standing import Standing, refused
@@ -35,7 +36,7 @@ def product_checks(data: Findings, standing: Standing) -> list[CheckResult]:
             verdict=verdict,
             reason=claim.reason,
             value=claim.value,
-            limit=claim.limit,
+            change=(claim.change or remedies.told(claim.evidence)) if verdict is Verdict.INCONCLUSIVE else None,
         )
         refusal = standing.blame()
         checks.append(refused(check, refusal) if refusal else check)
@@ -47,14 +48,14 @@ def _load_errors(data: Findings, standing: Standing) -> CheckResult:
     """Return the check that the engine counted no failed KV load. An engine that has no such counter says so in its list of names."""
     files = tuple(r.pack.path("counters.jsonl") for r in data.of("candidate"))
     missing = Text("The engine's counter of failed KV loads is missing.", "缺少引擎的 KV 加载失败计数。")
-    blank = replace(LOAD_ERRORS.blank(data.plan, evidence=files), reason=missing)
+    blank = replace(LOAD_ERRORS.blank(data.plan, evidence=files), reason=missing, change=remedies.told(files))
     counts = [_failed_loads(run, tier) for run in data.of("candidate") for tier in run.tiers]
     if counts and all(c is None for c in counts) and all(_has_no_counter(run) for run in data.of("candidate")):
         reason = Text(
             "This engine has no counter of failed KV loads; hits, failures and outputs tell instead.",
             "该引擎没有此计数；由命中、失败和输出检查代替。",
         )
-        return replace(blank, verdict=Verdict.PASS, severity=Severity.ADVISORY, reason=reason)
+        return replace(blank, change=None, verdict=Verdict.PASS, severity=Severity.ADVISORY, reason=reason)
     refusal = standing.blame()
     if refusal:
         return refused(blank, refusal)
@@ -63,7 +64,7 @@ def _load_errors(data: Findings, standing: Standing) -> CheckResult:
         return blank
     total = Decimal(int(sum(known, Decimal(0))))
     reason = Text("{n} KV loads failed (none may).", "{n} 次 KV 加载失败（不应有）。").fill(n=total)
-    return replace(blank, verdict=Verdict.PASS if total == 0 else Verdict.FAIL, reason=reason, value=total, margin=-total)
+    return replace(blank, change=None, verdict=Verdict.PASS if total == 0 else Verdict.FAIL, reason=reason, value=total, margin=-total)
 
 
 def _failed_loads(run: Run, tier: int) -> Decimal | None:
@@ -84,7 +85,7 @@ def guards(plan: Plan, data: Findings, standing: Standing, tier: int) -> list[Ch
         (TPOT_P99, "tpot_p99", "TPOT p99", plan.g3.guards.tpot_p99_ratio_max),
     ):
         reason = Text("c{t}: a run pair has no statistics.", "c{t}：有轮次对没有统计。").fill(t=tier)
-        blank = replace(declared.blank(plan, tier=tier), reason=reason)
+        blank = replace(declared.blank(plan, tier=tier), reason=reason, change=lacking(data, tier))
         out.append(_guard(blank, data, standing, what, name, limit))
     if tier in (plan.g3.sla.ttft_p50 or {}):
         out.append(_sla(plan, data, standing, tier))
@@ -103,12 +104,13 @@ def _guard(blank: CheckResult, data: Findings, standing: Standing, what: str, na
     n = min(b.requests for _, b in found)
     reason = Text("{n} is {v} of the baseline's (at most {l}), from {k} requests a run.", "{n} 为基线的 {v}（上限 {l}），每轮 {k} 个请求。")
     reason = reason.fill(n=name, v=percent(ratio, limit), l=percent(limit), k=n)
-    return replace(blank, verdict=Verdict.PASS if met else Verdict.FAIL, reason=reason, value=ratio, margin=limit - ratio)
+    return replace(blank, change=None, verdict=Verdict.PASS if met else Verdict.FAIL, reason=reason, value=ratio, margin=limit - ratio)
 
 
 def _sla(plan: Plan, data: Findings, standing: Standing, tier: int) -> CheckResult:
     """Hold the candidate's TTFT p50 in the runs of a gate's evidence against the agreed absolute limit."""
     blank = CheckResult("", Text("", ""), Verdict.INCONCLUSIVE, Text("c{t}: a run has no statistics.", "c{t}：有轮次没有统计。").fill(t=tier))
+    blank = replace(blank, change=lacking(data, tier))
     refusal = standing.performance()
     found = tier_pairs(data, tier)
     if refusal:
@@ -125,18 +127,20 @@ def sla_of(plan: Plan, tier: int, found: Pairs | CheckResult, evidence: tuple[st
     limit = ms(limit_ns)
     blank = replace(SLA.blank(plan, tier=tier, evidence=evidence), limit=Limit("<=", high=limit))
     if isinstance(found, CheckResult):
-        return replace(blank, verdict=found.verdict, reason=found.reason, remedy=found.remedy)
+        return replace(blank, verdict=found.verdict, reason=found.reason, remedy=found.remedy, change=found.change)
     worst = max(b for _, b in found)
     reason = Text("c{t}: TTFT p50 is {v} ms in the slowest run (at most {l}).", "c{t}：最慢一轮 TTFT p50 为 {v} ms（上限 {l}）。").fill(
         t=tier, v=ms(worst), l=sla
     )
-    return replace(blank, verdict=Verdict.PASS if worst <= limit_ns else Verdict.FAIL, reason=reason, value=ms(worst), margin=limit - ms(worst))
+    return replace(
+        blank, change=None, verdict=Verdict.PASS if worst <= limit_ns else Verdict.FAIL, reason=reason, value=ms(worst), margin=limit - ms(worst)
+    )
 
 
 def recompute_speedup(data: Findings, standing: Standing, tier: int) -> CheckResult:
     """Return how much faster recovery is than recomputing, for information: no limit is agreed."""
     missing = Text("c{t}: the recompute run has no statistics.", "c{t}：重算轮次没有统计。").fill(t=tier)
-    blank = replace(RECOMPUTE.blank(data.plan, tier=tier), reason=missing)
+    blank = replace(RECOMPUTE.blank(data.plan, tier=tier), reason=missing, change=lacking(data, tier))
     refusal = standing.performance()
     if refusal:
         return refused(blank, refusal)
@@ -152,4 +156,4 @@ def recompute_speedup(data: Findings, standing: Standing, tier: int) -> CheckRes
         "c{t}：重算 {a} ms，恢复 {b} ms：{r} 倍。仅供参考，未约定限值。",
     )
     told = reason.fill(t=tier, a=ms(slow), b=ms(fast), r=ratio)
-    return replace(blank, verdict=Verdict.PASS, reason=with_published(data.plan, "recompute_speedup", told, tier), value=ratio)
+    return replace(blank, change=None, verdict=Verdict.PASS, reason=with_published(data.plan, "recompute_speedup", told, tier), value=ratio)

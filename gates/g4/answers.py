@@ -18,19 +18,19 @@ def check(soak: Soak, ident: str, files: tuple[str, ...], *, name: str | Text = 
     return replace(declared.blank(soak.plan, evidence=files, name=name), id=f"g4.{ident}", quantity=ident)
 
 
-def answer(
-    blank: CheckResult,
-    standing: Standing,
-    *,
-    met: bool | None,
-    value: Decimal | None,
-    reason: Text,
-    margin: Decimal | None = None,
-    change: Text | None = None,
-) -> CheckResult:
-    """Return a check with its answer, unless validity forbids one. `met` None: it cannot be known, and `change` says what would tell."""
+def answer(blank: CheckResult, standing: Standing, *, met: bool, value: Decimal | None, reason: Text, margin: Decimal | None = None) -> CheckResult:
+    """Return a check with its answer, unless validity forbids one."""
     refusal = standing.performance()
     if refusal:
         return refused(blank, refusal)
-    verdict = Verdict.INCONCLUSIVE if met is None else Verdict.PASS if met else Verdict.FAIL
-    return replace(blank, verdict=verdict, reason=reason, value=value, margin=margin, change=change if met is None else None)
+    return replace(blank, verdict=Verdict.PASS if met else Verdict.FAIL, reason=reason, value=value, margin=margin)
+
+
+def untold(
+    blank: CheckResult, standing: Standing, *, reason: Text, change: Text, value: Decimal | None = None, margin: Decimal | None = None
+) -> CheckResult:
+    """Return a check that cannot be answered: inconclusive, with what would answer it, unless validity already says why."""
+    refusal = standing.performance()
+    if refusal:
+        return refused(blank, refusal)
+    return replace(blank, verdict=Verdict.INCONCLUSIVE, reason=reason, change=change, value=value, margin=margin)

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from gates.g4.answers import answer, check
+from gates.g4.answers import answer, check, untold
 from gates.g4.series import Soak
-from gates.g4.timeline import Injection
+from gates.g4.timeline import APPROVED, Injection
 from gates.model import CheckResult
 from gates.readers.soak_records import SoakRecords
 from gates.readers.soak_telemetry import DEAD, UNSEEN
@@ -23,6 +23,10 @@ from gates.text import Text
 _HOUR = 3600
 CRASHES = ("engine_exit", "oom", "oom_kill", "core_dump")  # events of the probe that say that the product ended by itself
 _COMMANDS_S = 600  # the probe gives each of the two commands of an injection 300 s
+_OUTSIDE = Text("requests outside the labelled injections would tell", "标记的注入之外的请求方可判定")
+_AGAIN = Text(
+    "a soak in which it is carried out as agreed, its commands ending with 0, would tell", "按约定执行注入且命令以 0 结束的稳定性运行方可判定"
+)
 _SHORT = 12  # a window of the error budget must still burn in its last twelfth (SRE workbook: 1 h with 5 min, 6 h with 30 min)
 
 
@@ -40,9 +44,7 @@ def duration(soak: Soak, standing: Standing) -> CheckResult:
     reason = Text("Under load for {h} h in one boot{r}{s} (at least {l}).", "同一次开机内持续加载 {h} h{r}{s}（下限 {l}）。").fill(
         h=hours, r=since, s=scaled, l=wanted
     )
-    met = True if seen >= wanted.base else None
-    change = None
-    if met is None:
+    if seen < wanted.base:
         lacking = ((wanted.base - seen) / _HOUR).quantize(Decimal("0.001"), ROUND_CEILING)
         reason = Text(
             f"{reason.en} {lacking} h are missing; a soak that is too short proves nothing.",
@@ -52,7 +54,8 @@ def duration(soak: Soak, standing: Standing) -> CheckResult:
             f"a soak that goes on for {lacking} h more in the same boot would have told",
             f"同一次开机内再持续 {lacking} h 方可判定",
         )
-    return answer(blank, standing, met=met, value=hours, reason=reason, margin=hours - least, change=change)
+        return untold(blank, standing, reason=reason, change=change, value=hours, margin=hours - least)
+    return answer(blank, standing, met=True, value=hours, reason=reason, margin=hours - least)
 
 
 def soak_clock(soak: Soak, standing: Standing) -> CheckResult:
@@ -65,11 +68,7 @@ def soak_clock(soak: Soak, standing: Standing) -> CheckResult:
         first, more = line.open[0], len(line.open) - 1
         others = Text(f" ({more} more such events.)", f"（另有 {more} 个此类事件。）") if more else Text("", "")
         reason = Text(first.lacks.en + others.en, first.lacks.zh + others.zh)
-        change = Text(
-            "a cause of every such event that both parties approve, and the whole duration behind the last of them, would change it",
-            "每个此类事件的原因经双方确认，且最后一个事件之后的时长满足要求，方可改变",
-        )
-        return answer(blank, standing, met=None, value=value, reason=reason, margin=margin, change=change)
+        return untold(blank, standing, reason=reason, change=APPROVED, value=value, margin=margin)
     restarts = [b for b in line.breaks if b.approved]
     if not restarts:
         labelled = len(line.boots) - 1
@@ -83,8 +82,10 @@ def soak_clock(soak: Soak, standing: Standing) -> CheckResult:
         f"The clock restarted {len(restarts)} times for causes that both parties approved (at most {most}): {told}.",
         f"因双方确认的原因重新计时 {len(restarts)} 次（上限 {most}）：{told_zh}。",
     )
-    met = True if len(restarts) <= most else None
-    return answer(blank, standing, met=met, value=Decimal(len(restarts)), reason=reason, margin=Decimal(most - len(restarts)))
+    if len(restarts) > most:
+        change = Text("a new attempt whose clock restarts at most {m} times would tell", "重新计时不超过 {m} 次的新尝试方可判定").fill(m=most)
+        return untold(blank, standing, reason=reason, change=change, value=value, margin=margin)
+    return answer(blank, standing, met=True, value=value, reason=reason, margin=margin)
 
 
 def error_rate(soak: Soak, standing: Standing) -> CheckResult:
@@ -97,7 +98,7 @@ def error_rate(soak: Soak, standing: Standing) -> CheckResult:
     blank = check(soak, "error_rate", soak.files("records.jsonl"))
     counted = soak.records.where(soak.outside())
     if not len(counted):
-        return answer(blank, standing, met=None, value=None, reason=Text("There are no requests to count.", "没有可统计的请求。"))
+        return untold(blank, standing, reason=Text("There are no requests to count.", "没有可统计的请求。"), change=_OUTSIDE)
     boots = len(soak.line.boots)
     where = Text(f" in {boots} boots", f"（{boots} 次开机合计）") if boots > 1 else Text("", "")
     stretch = soak.records.where(soak.outside() & soak.proven())
@@ -131,9 +132,13 @@ def error_budget(soak: Soak, standing: Standing) -> list[CheckResult]:
     for name, window, most in (("short", rule.window, rule.share_max), ("long", rule.long_window, rule.long_share_max)):
         blank = check(soak, f"error_budget_{name}", soak.files("records.jsonl"), name=str(window))
         budget = Fraction(limit) * whole
-        if not len(counted) or not budget:
+        if not len(counted):
+            nothing = Text("There are no requests to count.", "没有可统计的请求。")
+            out.append(untold(blank, standing, reason=nothing, change=_OUTSIDE))
+            continue
+        if not budget:
             nothing = Text("The plan allows no failure, so there is no budget to use up.", "计划不允许任何失败，故无预算可言。")
-            out.append(answer(blank, standing, met=None if not len(counted) else True, value=None, reason=nothing))
+            out.append(answer(blank, standing, met=True, value=None, reason=nothing))
             continue
         worst, hour = None, Decimal(0)
         width = max(1, int(soak.plan.scaled_seconds(window.base / _SHORT) * NS))
@@ -194,7 +199,8 @@ def engine_restarts(soak: Soak, standing: Standing) -> CheckResult:
     elif not seen or unseen:
         total = len(soak.telemetry)
         reason = Text(f"{unseen} of {total} samples do not show the engine's process.", f"{total} 个样本中有 {unseen} 个未显示引擎进程。")
-        return answer(blank, standing, met=None, value=None, reason=reason)
+        change = Text("a soak in which every sample shows the engine's process would tell", "每个样本均显示引擎进程的稳定性运行方可判定")
+        return untold(blank, standing, reason=reason, change=change)
     else:
         reason = Text("One engine process in each boot, in {n} samples.", "每次开机期间均为同一引擎进程，共 {n} 个样本。").fill(n=seen)
         if len(soak.line.boots) == 1:
@@ -218,14 +224,18 @@ def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
         reason = Text("{f} of {n} requests sent in the window after it failed.", "其后一个窗口内发出的 {n} 个请求中 {f} 个失败。").fill(
             f=failed, n=len(after)
         )
-        met = failed == 0 if len(after) else None
-        code = _command_failed(soak, found.label)
-        if code is not None and met:
+        code, longer, change = _command_failed(soak, found.label), _outlasted(soak, found), None
+        if not len(after):
+            change = Text("requests sent within {w} after the injection would tell", "注入后 {w} 内发出的请求方可判定").fill(w=soak.plan.g4.window)
+        elif not failed and code is not None:
             told = Text("Its command ended with {c}, so whether anything was disturbed is not known.", "其命令以 {c} 结束，是否真正注入不得而知。")
-            met, reason = None, told.fill(c=code)
-        if met is not False and (longer := _outlasted(soak, found)) is not None:
-            met, reason = None, longer
-        out.append(answer(blank, standing, met=met, value=Decimal(failed), reason=reason, margin=Decimal(-failed)))
+            reason, change = told.fill(c=code), _AGAIN
+        if longer is not None and not failed:
+            reason, change = longer, _AGAIN
+        if change is not None:
+            out.append(untold(blank, standing, reason=reason, change=change, value=Decimal(failed), margin=Decimal(-failed)))
+        else:
+            out.append(answer(blank, standing, met=not failed, value=Decimal(failed), reason=reason, margin=Decimal(-failed)))
     carried_out = Counter(found.label for found in soak.injections)
     for number, planned in enumerate(soak.plan.g4.injections, len(soak.injections) + 1):
         if carried_out[planned.label]:
@@ -233,7 +243,7 @@ def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
             continue
         blank = check(soak, f"injection_{number}", soak.files("events.jsonl"), name=planned.label)
         told = Text("It was agreed for hour {h} and is not on record as carried out.", "约定于第 {h} 小时注入，记录中没有执行完毕。")
-        out.append(answer(blank, standing, met=None, value=None, reason=told.fill(h=format(planned.at.base / _HOUR, "f"))))
+        out.append(untold(blank, standing, reason=told.fill(h=format(planned.at.base / _HOUR, "f")), change=_AGAIN))
     return out
 
 

@@ -34,19 +34,20 @@ def _two(ident: str, title: Text, **words: object) -> tuple[Declared, ...]:
     )
 
 
+DURATION = Declared(
+    "g4.duration",
+    Text("Soak duration", "稳定性运行时长"),
+    "higher",
+    ("soak: records.jsonl", "soak: phases.jsonl"),
+    "g4.duration",
+    "duration",
+    "h",
+    rule=Text("under load, on the monotonic clock, in one boot or as the clock's rule allows", "单调时钟上的加载时长，同一次开机或按计时规则"),
+    limit=at_least(lambda p: p.g4.duration.base / 3600),
+    arm="candidate",
+)
 CHECKS = (
-    Declared(
-        "g4.duration",
-        Text("Soak duration", "稳定性运行时长"),
-        "higher",
-        ("soak: records.jsonl", "soak: phases.jsonl"),
-        "g4.duration",
-        "duration",
-        "h",
-        rule=Text("under load, on the monotonic clock, in one boot or as the clock's rule allows", "单调时钟上的加载时长，同一次开机或按计时规则"),
-        limit=at_least(lambda p: p.g4.duration.base / 3600),
-        arm="candidate",
-    ),
+    DURATION,
     Declared(
         "g4.clock_restarts",
         Text("Soak clock", "稳定性计时"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from gates.g4.answers import answer, check
+from gates.g4.answers import answer, check, untold
 from gates.g4.series import Slice, Soak
 from gates.model import CheckResult
 from gates.rules.estimates import beside, percent
@@ -69,7 +69,7 @@ def _level(
     blank = check(soak, f"drift_{name}", soak.files("records.jsonl"))
     short = _too_few(soak, len(values), few)
     if short:
-        return answer(blank, standing, met=None, value=None, reason=short, change=_more(soak))
+        return untold(blank, standing, reason=short, change=_more(soak))
     shift = worst_shift(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max))
     exact = Fraction(0) if shift is None else shift.size
     size, met = beside(exact, limit), exact <= Fraction(limit)
@@ -90,7 +90,7 @@ def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[int
     fit = theil_sen(points, float(soak.plan.decision.confidence)) if short is None else None
     if short or fit is None:
         few_windows = Text("Too few windows for a trend.", "窗口过少，无法判断趋势。")
-        return answer(blank, standing, met=None, value=None, reason=short or few_windows, change=_more(soak))
+        return untold(blank, standing, reason=short or few_windows, change=_more(soak))
     change = fit[0] * (points[-1][0] - points[0][0]) / middle_of([v for _, v in points])
     exact = max(Fraction(0), change if upwards else -change)
     adverse = beside(exact, limit)
@@ -109,13 +109,14 @@ def _steady(soak: Soak, standing: Standing, name: str, usable: set[int]) -> Chec
     values = [_value(s, name) if s.index in usable else None for s in soak.slices]
     if len(values) < rule.rounds:
         few = Text("{n} windows; it takes {r} in a row.", "仅 {n} 个窗口，需连续 {r} 个。").fill(n=len(values), r=rule.rounds)
-        return answer(blank, standing, met=None, value=None, reason=few)
+        more = Text("{n} more windows of {w} would tell", "再有 {n} 个 {w} 窗口方可判定").fill(n=rule.rounds - len(values), w=soak.plan.g4.window)
+        return untold(blank, standing, reason=few, change=more)
     limits = {"spread_max": Fraction(rule.spread_max), "slope_max": Fraction(rule.slope_max)}
     found = steady_state(values, rounds=rule.rounds, within=rule.within, **limits)
     tail = spread_and_slope(values[-rule.rounds :])
     if tail is None:
         gap = Text("One of the last {r} windows has too few requests.", "最后 {r} 个窗口中有窗口请求过少。").fill(r=rule.rounds)
-        return answer(blank, standing, met=None, value=None, reason=gap)
+        return untold(blank, standing, reason=gap, change=_more(soak))
     spread, slope = tail
     still = spread <= limits["spread_max"] and slope <= limits["slope_max"]
     said = Text(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gates.bundle import INPUTS, Bundle
 from gates.g4.checks import duration, engine_restarts, error_budget, error_rate, injection_checks, soak_clock
+from gates.g4.declared import DURATION
 from gates.g4.drift import drift
 from gates.g4.sentinel import sentinel, windows
 from gates.g4.series import Soak, slices
 from gates.g4.telemetry import coverage, fatal_counters, handles, leak, rss_by_slice, tier_exercised
 from gates.g4.timeline import boots_in_order, injections, timeline
-from gates.model import CheckResult, GateJudgement, Problem, StepSpec, Verdict
+from gates.model import CheckResult, GateJudgement, Problem, StepSpec
 from gates.plan import Plan
 from gates.readers.strict import count
 from gates.rules import client
@@ -44,10 +46,11 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
     claims = leave_out(plan, found)
     standing = Standing(not problems, claims)
     untold = (*not_tested(plan), *counters_left_out(plan))
-    checks: list[CheckResult] = [evidence_check("G4", problems, len(wanted_files(bundle, declared))), validity_check("G4", standing)]
+    checks: list[CheckResult] = [evidence_check("G4", plan, problems, len(wanted_files(bundle, declared))), validity_check("G4", plan, standing)]
     if soak is None:
-        title, nothing = Text("Soak duration", "稳定性运行时长"), Text("There is no soak to judge.", "没有可判定的稳定性运行。")
-        checks.append(CheckResult("g4.duration", title, Verdict.INCONCLUSIVE, nothing))
+        nothing = Text("There is no soak to judge.", "没有可判定的稳定性运行。")
+        change = Text("a soak whose requests and samples were brought whole would tell", "完整带回请求与样本的稳定性运行方可判定")
+        checks.append(replace(DURATION.blank(plan), reason=nothing, change=change))
         return GateJudgement(checks=tuple(checks), claims=claims, not_tested=untold, risk=_RISK)
     checks += [
         duration(soak, standing),

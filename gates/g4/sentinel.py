@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from gates.g4.answers import answer, check
+from gates.g4.answers import answer, check, untold
 from gates.g4.series import Soak
 from gates.model import CheckResult
 from gates.readers.strict import at, count
@@ -27,7 +27,8 @@ def sentinel(soak: Soak, standing: Standing) -> CheckResult:
     known = [row for row in told if row is not None]
     if not known or len(known) != len(told) or not any(compared for compared, _ in known):
         text = Text("{n} windows of the sentinel are on record, {k} of them whole.", "记录中有 {n} 个哨兵窗口，其中 {k} 个完整。")
-        return answer(blank, standing, met=None, value=None, reason=text.fill(n=len(told), k=len(known)))
+        change = Text("a soak whose sentinel compares answers in every window would tell", "各窗口均有哨兵比对的稳定性运行方可判定")
+        return untold(blank, standing, reason=text.fill(n=len(told), k=len(known)), change=change)
     compared, wrong = sum(c for c, _ in known), sum(w for _, w in known)
     reason = Text(
         "{w} of {c} answers in {n} windows were others than before, or hit what was never stored.",

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gates.g4.answers import answer, check
+from gates.g4.answers import answer, check, untold
 from gates.g4.series import Soak
-from gates.g4.timeline import stamps_of
+from gates.g4.timeline import APPROVED, stamps_of
 from gates.model import CheckResult, ClaimResult, ClaimStatus, Limit
 from gates.plan import Plan
 from gates.readers.prometheus import EXTERNAL_HITS, LOCAL_HITS, growth
@@ -24,6 +24,15 @@ from gates.text import Text
 
 _PAGE, _KIB = 4096, 1024  # the kernel counts resident memory in pages (4 KiB or a multiple of it), free memory in KiB
 _HANDLES = ("fds", "threads")
+
+
+def _lives(soak: Soak) -> Text:
+    """Return what telemetry it takes for a trend: one engine process, seen behind the warm-up in the planned share of all samples."""
+    told = Text(
+        "a soak in which one engine process is seen after {w} in at least {s} of all samples would tell",
+        "预热 {w} 后至少 {s} 的样本均为同一引擎进程的稳定性运行方可判定",
+    )
+    return told.fill(w=soak.plan.g4.leak.warmup, s=percent(soak.plan.g4.coverage_min, places=0))
 
 
 def leak(soak: Soak, standing: Standing) -> CheckResult:
@@ -45,7 +54,7 @@ def leak(soak: Soak, standing: Standing) -> CheckResult:
             "{n} samples of one engine process after the warm-up show its memory: too few to tell.",
             "预热后仅有 {n} 个同一引擎进程的内存样本：不足以判断。",
         )
-        return answer(blank, standing, met=None, value=None, reason=text.fill(n=len(points)))
+        return untold(blank, standing, reason=text.fill(n=len(points)), change=_lives(soak))
     totals = {int(t) for t in soak.telemetry.gauges["total"][rows]}
     if len(totals) != 1 or max(free, *(value for _, value in points)) > (total := totals.pop()) or total % _KIB:
         # Free memory in another unit would hide a leak, so the host must tell, unchanged, a total that holds both.
@@ -53,10 +62,13 @@ def leak(soak: Soak, standing: Standing) -> CheckResult:
             "The host's total memory is not told, or is less than what is said of it: the unit is doubtful.",
             "未提供主机总内存，或其小于所报用量：单位存疑。",
         )
-        return answer(blank, standing, met=None, value=None, reason=text)
+        change = Text(
+            "telemetry that tells the host's total memory, in bytes, in every sample would tell", "每个样本均以字节给出主机总内存的遥测方可判定"
+        )
+        return untold(blank, standing, reason=text, change=change)
     if any(value % _PAGE for _, value in points) or free % _KIB:
         text = Text("Memory is not told in whole pages: its unit is doubtful.", "内存数值不是整页：单位存疑。")
-        return answer(blank, standing, met=None, value=None, reason=text)
+        return untold(blank, standing, reason=text, change=Text("telemetry that tells memory in bytes would tell", "以字节给出内存的遥测方可判定"))
     growth = _grown(soak, fit[1])
     exact = growth / free
     share = beside(exact, limit)
@@ -79,7 +91,7 @@ def handles(soak: Soak, standing: Standing) -> list[CheckResult]:
         level = middle_of([v for _, v in points]) if points else Fraction(0)
         if fit is None or not enough or level <= 0:
             text = Text("{n} samples show it: too few to tell.", "仅有 {n} 个样本：不足以判断。").fill(n=len(points))
-            out.append(answer(blank, standing, met=None, value=None, reason=text))
+            out.append(untold(blank, standing, reason=text, change=_lives(soak)))
             continue
         exact = _grown(soak, fit[1]) / level
         share = beside(exact, limit)
@@ -138,16 +150,25 @@ def coverage(soak: Soak, standing: Standing) -> list[CheckResult]:
         n=len(inside), v=percent(covered, limit), l=percent(limit)
     )
     share = beside(covered, limit, 6)
-    enough = True if len(inside) and covered >= Fraction(limit) else None
     longest = Fraction(int(gaps.max()), NS) * Fraction(line.scale)
     second = check(soak, "telemetry_gap", files)
     told = Text("The largest gap is {v} s (at most {l}).", "最大间隔 {v} s（上限 {l}）。").fill(v=beside(longest, most.base, 1), l=most)
     worst = beside(longest, most.base, 3)
-    small = True if len(inside) and longest <= Fraction(most.base) else None
-    return [
-        answer(first, standing, met=enough, value=share, reason=reason, margin=share - limit),
-        answer(second, standing, met=small, value=worst, reason=told, margin=most.base - worst),
-    ]
+    if len(inside) and covered >= Fraction(limit):
+        out = [answer(first, standing, met=True, value=share, reason=reason, margin=share - limit)]
+    else:
+        lacking = to_decimal((Fraction(limit) - covered) * span / NS * Fraction(line.scale) / 3600, 3)
+        change = Text(
+            "telemetry over {h} h more of the soak would have told; a new attempt must keep it up", "再有 {h} h 的遥测即可判定；新的尝试须保持采集"
+        )
+        out = [untold(first, standing, reason=reason, change=change.fill(h=lacking), value=share, margin=share - limit)]
+    if len(inside) and longest <= Fraction(most.base):
+        return [*out, answer(second, standing, met=True, value=worst, reason=told, margin=most.base - worst)]
+    change = Text(
+        "a soak without a gap of more than {l}, or a cause of it that both parties approve and the whole duration behind it, would tell",
+        "样本间隔不超过 {l} 的稳定性运行，或间隔原因经双方确认且其后时长满足要求，方可判定",
+    )
+    return [*out, untold(second, standing, reason=told, change=change.fill(l=most), value=worst, margin=most.base - worst)]
 
 
 def fatal_counters(soak: Soak, standing: Standing) -> list[CheckResult]:
@@ -177,10 +198,11 @@ def _counter(soak: Soak, standing: Standing, name: str) -> CheckResult:
         return answer(blank, standing, met=False, value=Decimal(grown), reason=reason, margin=Decimal(-grown))
     if not total or missing:
         text = Text("It is missing in {m} of {n} samples.", "{n} 个样本中有 {m} 个缺少该计数。").fill(m=missing, n=total)
-        return answer(blank, standing, met=None, value=None, reason=text)
+        change = Text("a soak in which every sample tells {n} would tell", "每个样本均给出 {n} 的稳定性运行方可判定").fill(n=name)
+        return untold(blank, standing, reason=text, change=change)
     went_back = [b for b in soak.line.open if b.kind == "counter_reset" and name in b.what.en]
     if went_back:
-        return answer(blank, standing, met=None, value=None, reason=went_back[0].lacks)
+        return untold(blank, standing, reason=went_back[0].lacks, change=APPROVED)
     reason = Text("It stayed at {v} in {n} samples.", "在 {n} 个样本中保持 {v}。").fill(v=int(values[-1]), n=total)
     return answer(blank, standing, met=True, value=Decimal(0), reason=reason, margin=Decimal(0))
 
@@ -213,7 +235,11 @@ def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
         ).fill(v=percent(share, limit), l=percent(limit), h=_from_hbm(local, wanted))
         served_by_hbm = local is not None and (external + local) / wanted >= limit
         status = ClaimStatus.HOLDS if share >= limit else ClaimStatus.BREACHED if served_by_hbm else ClaimStatus.UNKNOWN
-        yield Finding(status, reason, share, run.key, None, files)
+        change = Text(
+            "a soak in which at least {l} of the stored prefix tokens come from the external tier would tell",
+            "已存前缀词元中至少 {l} 由外部层恢复的稳定性运行方可判定",
+        )
+        yield Finding(status, reason, share, run.key, None, files, change=change.fill(l=percent(limit)))
 
     return fold("tier_exercised", run.arm, findings(), limit=Limit(">=", low=limit))
 

@@ -30,6 +30,10 @@ KINDS = {
     "counter_reset": Text("counter reset", "计数器复位"),
     "outage": Text("no request succeeded", "无请求成功"),
 }
+APPROVED = Text(  # what would change it where something broke the run
+    "a cause of every such event that both parties approve, and the whole duration behind the last of them, would change it",
+    "每个此类事件的原因经双方确认，且最后一个事件之后的时长满足要求，方可改变",
+)
 
 
 @dataclass(frozen=True)

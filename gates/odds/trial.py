@@ -113,7 +113,8 @@ class Rules:
             refusals = [standing.performance(), standing.performance(but="g2_agreement")]
             every, but = (refusal.verdict if refusal else None for refusal in refusals)
             audits = [standing.get(*name) for name in AUDITS]
-            self._states[found] = _State(validity_check("G3", standing).verdict, every, but, every, tuple(c.status if c else None for c in audits))
+            valid = validity_check("G3", self.plan, standing).verdict
+            self._states[found] = _State(valid, every, but, every, tuple(c.status if c else None for c in audits))
         return self._states[found]
 
 

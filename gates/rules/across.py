@@ -10,13 +10,17 @@ from typing import Any
 from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
 from gates.readers.strict import exact
 from gates.rules.agreement import agree, difference, from_frozen, is_bounded, least_difference, near, replayed, unexplained
-from gates.rules.claim import Finding, Findings, Run, fold, holds
+from gates.rules.claim import Finding, Findings, Run, fold, holds, lacking
 from gates.rules.decision import Effect
 from gates.rules.engine import IDENTITY
 from gates.rules.estimates import TierStats, percent, to_decimal
 from gates.text import Text
 
 _FEW = Text("a run has no statistics at this tier.", "有轮次在该档位没有统计。")
+_G2 = Text("a frozen baseline of a G2 that passed, with every tier of this plan, would change it", "G2 通过并冻结含本计划各档位的基线后方可改变")
+_CONTROLS = Text("the recompute and placebo runs of the plan would change it", "按计划完成重算与安慰剂轮次方可改变")
+_SECOND = Text("the second candidate run of each prompt set would change it", "每组提示的第二个产品轮次方可改变")
+_NO_FAILURE = Text("run pairs in which no request fails would change it", "无失败请求的轮次对方可改变")
 
 
 def pairs(data: Findings) -> tuple[tuple[Run, Run], ...]:
@@ -31,6 +35,10 @@ def tier_pairs(data: Findings, tier: int) -> tuple[tuple[TierStats, TierStats], 
     return whole if whole and len(whole) == len(found) == data.pairs else None
 
 
+def _few(data: Findings, tier: int) -> Finding:
+    return Finding(ClaimStatus.UNKNOWN, _FEW, tier=tier, change=lacking(data, tier))
+
+
 def baselines_agree(data: Findings) -> ClaimResult:
     """Return by how much two baseline runs typically differ at each tier, in TTFT p50 and in throughput (gates/rules/agreement.py)."""
     limit = data.plan.g3.agreement_max
@@ -41,7 +49,7 @@ def baselines_agree(data: Findings) -> ClaimResult:
             stats = [run.stats.get(tier) for run in runs]
             known = [s for s in stats if s is not None]
             if len(known) < len(stats) or len(known) < 2:
-                yield Finding(ClaimStatus.UNKNOWN, _FEW, None, None, tier)
+                yield _few(data, tier)
                 continue
             for name, name_zh, values in (
                 ("TTFT p50", "TTFT p50", [s.ttft_p50 for s in known]),
@@ -80,13 +88,12 @@ def g2_agreement(data: Findings, frozen: Any) -> ClaimResult:
             ttft = exact(old.get("ttft_p50_ns")) if isinstance(old, Mapping) else None
             rate = exact(old.get("output_tokens_per_s")) if isinstance(old, Mapping) else None
             if not ttft or not rate or ttft < 0 or rate < 0:
-                yield Finding(
-                    ClaimStatus.UNKNOWN, Text("there is no frozen G2 baseline for this tier.", "该档位没有已冻结的 G2 基线。"), None, None, tier
-                )
+                nothing = Text("there is no frozen G2 baseline for this tier.", "该档位没有已冻结的 G2 基线。")
+                yield Finding(ClaimStatus.UNKNOWN, nothing, tier=tier, change=_G2)
                 continue
             known = [s for s in stats if s is not None]
             if not known or len(known) < len(stats):
-                yield Finding(ClaimStatus.UNKNOWN, _FEW, None, None, tier)
+                yield _few(data, tier)
                 continue
             for name, name_zh, base, values in (
                 ("TTFT p50", "TTFT p50", ttft, [s.ttft_p50 for s in known]),
@@ -129,13 +136,14 @@ def placebo(data: Findings) -> ClaimResult:
     def findings() -> Iterator[Finding]:
         controls = data.control_pairs()
         if not controls:
-            yield Finding(ClaimStatus.UNKNOWN, Text("the recompute or the placebo run is missing.", "缺少重算或安慰剂轮次。"))
+            missing = Text("the recompute or the placebo run is missing.", "缺少重算或安慰剂轮次。")
+            yield Finding(ClaimStatus.UNKNOWN, missing, change=_CONTROLS)
             return
         for tier in data.plan.workload.tiers:
             found = [(a.stats.get(tier), b.stats.get(tier)) for a, b in controls]
             known = tuple((a.output_per_s, b.output_per_s) for a, b in found if a is not None and b is not None)
             if len(known) < len(found):
-                yield Finding(ClaimStatus.UNKNOWN, _FEW, None, None, tier)
+                yield _few(data, tier)
                 continue
             effect = Effect(known, drop=False)
             gain = effect.value(limit)
@@ -168,9 +176,8 @@ def replay(data: Findings) -> ClaimResult:
         for part, tier in product(parts, data.plan.workload.tiers):
             values = [[stats.ttft_p50 for r in group if (stats := r.stats.get(tier)) is not None] for group in part]
             if not part or any(len(known) < len(group) for known, group in zip(values, part, strict=True)):
-                yield Finding(
-                    ClaimStatus.UNKNOWN, Text("there is no second candidate run to compare.", "没有可比较的第二个产品轮次。"), None, None, tier
-                )
+                missing = Text("there is no second candidate run to compare.", "没有可比较的第二个产品轮次。")
+                yield Finding(ClaimStatus.UNKNOWN, missing, tier=tier, change=_SECOND)
                 continue
             effect = replayed(values)
             gain = effect.value(limit)
@@ -197,13 +204,13 @@ def gain_explained(data: Findings) -> ClaimResult:
         for tier in data.plan.workload.tiers:
             found = tier_pairs(data, tier)
             if found is None:
-                yield Finding(ClaimStatus.UNKNOWN, _FEW, None, None, tier)
+                yield _few(data, tier)
                 continue
             if any(s.failed for pair in found for s in pair):
                 lost = Text("c{t}: requests failed, so their tokens are missing from the throughput.", "c{t}：有请求失败，其词元未计入吞吐。").fill(
                     t=tier
                 )
-                yield Finding(ClaimStatus.UNKNOWN, lost, None, None, tier)
+                yield Finding(ClaimStatus.UNKNOWN, lost, tier=tier, change=_NO_FAILURE)
                 continue
             effect = unexplained([(a.e2e_mean / b.e2e_mean, b.output_per_s / a.output_per_s) for a, b in found])
             off = abs(effect.value(limit, -limit))

@@ -124,6 +124,7 @@ class Finding:
     run: str | None = None
     tier: int | None = None
     evidence: tuple[str, ...] = ()
+    change: Text | None = None  # of what is unknown: what would tell, where it is not the evidence alone
 
 
 _ORDER = (ClaimStatus.BREACHED, ClaimStatus.UNKNOWN, ClaimStatus.HOLDS, ClaimStatus.NOT_APPLICABLE)
@@ -164,6 +165,7 @@ def fold(
         run=worst.run,
         tier=worst.tier,
         evidence=tuple(sorted({path for f in same for path in f.evidence})),
+        change=worst.change,
     )
 
 
@@ -191,6 +193,20 @@ def holds(condition: bool) -> ClaimStatus:
     return ClaimStatus.HOLDS if condition else ClaimStatus.BREACHED
 
 
-def unknown(run: Run, en: str, zh: str, *, tier: int | None = None, files: tuple[str, ...] = ()) -> Finding:
-    """Return a finding that a claim about a run cannot be decided, and why."""
-    return Finding(ClaimStatus.UNKNOWN, Text(en, zh), run=run.key, tier=tier, evidence=tuple(run.pack.path(f) for f in files))
+def unknown(run: Run, en: str, zh: str, *, tier: int | None = None, files: tuple[str, ...] = (), change: Text | None = None) -> Finding:
+    """Return a finding that a claim about a run cannot be decided, why, and what would decide it where it is not the files alone."""
+    paths = tuple(run.pack.path(f) for f in files)
+    return Finding(ClaimStatus.UNKNOWN, Text(en, zh), run=run.key, tier=tier, evidence=paths, change=change)
+
+
+def lacking(data: Findings, tier: int) -> Text:
+    """Return how many more answered requests it takes where a run has no statistics at a tier: a loop that was full, and answers within it."""
+    silent = [run for run in data.runs if tier in run.tiers and tier not in run.stats]
+    asked = data.plan.workload.requests(tier)
+    missing = sum(max(0, asked - sum(r.failure is None for r in run.pack.of("measure", tier))) for run in silent)
+    if missing:
+        told = Text(
+            "{n} more answered requests at c{t}, of {a} in each run ({r}), would tell", "c{t} 再有 {n} 个成功应答的请求（每轮 {a} 个，{r}）方可判定"
+        )
+        return told.fill(n=missing, t=tier, a=asked, r=", ".join(run.key for run in silent[:3]))
+    return Text("run pairs with {t} requests in flight at once would tell", "{t} 个请求同时在途的轮次对方可判定").fill(t=tier)

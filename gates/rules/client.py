@@ -9,9 +9,11 @@ from fractions import Fraction
 
 from gates.model import ClaimResult, ClaimStatus, Limit
 from gates.readers.strict import at, count
-from gates.rules.claim import Finding, Findings, Run, fold, holds, unknown
+from gates.rules.claim import Finding, Findings, Run, fold, holds, lacking, unknown
 from gates.rules.estimates import median, ms, percent, to_decimal
 from gates.text import Text
+
+_ANSWERED = Text("a run in which no request fails would tell", "无失败请求的轮次方可判定")
 
 
 def calibration(data: Findings, arm: str) -> ClaimResult:
@@ -79,7 +81,7 @@ def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
     found = _seen(run, tier)
     files = (run.pack.path("records.jsonl"), run.pack.path("client.json"))
     if found.ttft is None:
-        return unknown(run, "no request succeeded at this tier.", "该档位没有成功的请求。", tier=tier, files=("records.jsonl",))
+        return unknown(run, "no request succeeded at this tier.", "该档位没有成功的请求。", tier=tier, files=("records.jsonl",), change=_ANSWERED)
     stamped, (late, known) = count(at(run.pack.client, "server_stamps", "stamped")), _receipts_late(run)
     if stamped is None:
         why = "client.json does not tell how many answers bore the engine's stamp.", "client.json 未说明有多少回答带有引擎时间戳。"
@@ -170,6 +172,7 @@ def littles_law(data: Findings, arm: str) -> ClaimResult:
                         f"没有 {tier} 个请求同时在途的窗口。",
                         tier=tier,
                         files=("records.jsonl",),
+                        change=lacking(data, tier),
                     )
                     continue
                 off = to_decimal(abs(stats.in_flight / tier - 1), 12)
@@ -179,7 +182,7 @@ def littles_law(data: Findings, arm: str) -> ClaimResult:
                 )
                 reason = reason.fill(n=to_decimal(stats.in_flight, 3), c=tier, v=percent(off, limit), l=percent(limit))
                 if off > limit and stats.failed:  # a loop whose requests break cannot be kept full; the failures are judged by their own check
-                    yield Finding(ClaimStatus.UNKNOWN, reason, off, run.key, tier, (run.pack.path("records.jsonl"),))
+                    yield Finding(ClaimStatus.UNKNOWN, reason, off, run.key, tier, (run.pack.path("records.jsonl"),), change=_ANSWERED)
                     continue
                 yield Finding(holds(off <= limit), reason, off, run.key, tier, (run.pack.path("records.jsonl"),))
 

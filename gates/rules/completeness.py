@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
+from gates import declared_common, remedies
 from gates.bundle import INPUTS, Bundle
 from gates.model import CheckResult, Problem, StepKind, StepSpec, Verdict
 from gates.plan import Plan
@@ -45,12 +47,12 @@ def gather(plan: Plan, bundle: Bundle, steps: Sequence[StepSpec], *, known: Sequ
     return Gathered(Findings(plan, tuple(runs)), tuple(problems))
 
 
-def evidence_check(gate: str, problems: Sequence[Problem], wanted: int) -> CheckResult:
+def evidence_check(gate: str, plan: Plan, problems: Sequence[Problem], wanted: int) -> CheckResult:
     """Return the check that all evidence is there. Anything missing is inconclusive, never a pass."""
-    title = Text("Evidence complete", "证据完整")
+    blank = declared_common.evidence(gate).blank(plan)
     if not problems:
         reason = Text("All evidence that the plan asks for is there: {n} files.", "计划要求的证据齐全：{n} 个文件。").fill(n=wanted)
-        return CheckResult(f"{gate.lower()}.evidence", title, Verdict.PASS, reason, quantity="problems", value="0")
+        return replace(blank, verdict=Verdict.PASS, reason=reason, value=Decimal(0))
     listed = "; ".join(p.message.en for p in problems[:5])
     listed_zh = "；".join(p.message.zh for p in problems[:5])
     more = len(problems) - 5
@@ -58,8 +60,18 @@ def evidence_check(gate: str, problems: Sequence[Problem], wanted: int) -> Check
         f"{len(problems)} problems of evidence: {listed}" + (f" ... and {more} more." if more > 0 else ""),
         f"证据存在 {len(problems)} 个问题：{listed_zh}" + (f"……另有 {more} 个。" if more > 0 else ""),
     )
-    files = tuple(dict.fromkeys(p.evidence for p in problems if p.evidence))[:20]
-    return CheckResult(f"{gate.lower()}.evidence", title, Verdict.INCONCLUSIVE, reason, quantity="problems", value=str(len(problems)), evidence=files)
+    files = tuple(dict.fromkeys(p.evidence for p in problems if p.evidence))
+    return replace(blank, reason=reason, value=Decimal(len(problems)), change=_remedy(problems), evidence=files[:20])
+
+
+def _remedy(problems: Sequence[Problem]) -> Text:
+    """Return what would change it: the files of what is missing or broken; where nothing but foreign files is wrong, their absence."""
+    lacking = [p.evidence for p in problems if p.code != "foreign" and p.evidence]
+    if lacking or any(p.code != "foreign" for p in problems):
+        return remedies.whole(lacking)
+    return Text("a new attempt without what none of its steps brought would change it: {f}", "新的尝试不含各步骤之外的文件方可改变：{f}").fill(
+        f=remedies.named([p.evidence for p in problems])
+    )
 
 
 def wanted_files(bundle: Bundle, steps: Sequence[StepSpec]) -> tuple[tuple[str, StepSpec, str], ...]:

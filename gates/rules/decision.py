@@ -153,6 +153,29 @@ def decide(effect: Effect, limit: Decimal, decision: Decision) -> tuple[Verdict,
     return (Verdict.PASS, None) if low >= limit else (Verdict.CONDITIONAL, Because.GUARD)
 
 
+_MOST_PAIRS = 64  # more than any plan has days for
+
+
+def pairs_needed(effect: Effect, limit: Decimal, decision: Decision) -> int | None:
+    """Return how many run pairs in all would decide at the scatter seen, were the estimate to stay where it is; None: no number of them would.
+
+    The bound leaves the limit behind once t x s / sqrt(n) is at most the distance of the mean from it (log scale). Pairs come in twos (ABBA).
+    """
+    n = len(effect.pairs)
+    if n < 2:
+        return PAIRS_FOR_AN_INTERVAL
+    mean, error = effect.spread()
+    end = 1 - limit if effect.drop else 1 + limit
+    distance, deviation = abs(mean - math.log(end)) if end > 0 else math.inf, error * math.sqrt(n)
+    guarded = decision.rule == "guarded"
+    scale, cover = (float(decision.guard_r), _COVERAGE) if guarded else (1.0, float(decision.confidence))
+    first = max(PAIRS_FOR_AN_INTERVAL, n + 1)
+    for total in range(first + first % 2, _MOST_PAIRS + 1, 2):
+        if scale * _student_t(cover, total - 1) * deviation <= distance * math.sqrt(total):
+            return total
+    return None
+
+
 def measured(effect: Effect, decision: Decision, *limits: Decimal) -> Decimal:
     """Return the value that is compared and printed: unrounded (`full`), or as the contract rounds (`rounded`: GB/T 8170, half to even)."""
     if decision.comparison == "rounded" and decision.digits is not None:

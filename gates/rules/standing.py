@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
+from gates import declared_common, remedies
 from gates.model import MORE_PAIRS, Attribution, CheckResult, ClaimResult, ClaimStatus, Verdict
 from gates.plan import Plan, default_data
 from gates.rules.claim import TITLES
@@ -25,6 +27,12 @@ BEFORE_BLAME = (
     "equal_work",
 )
 
+_COMPLETE = Text(
+    "a new attempt with complete evidence would change it; what is missing stands under completeness",
+    "证据齐全的新尝试方可改变；所缺内容见证据完整性",
+)
+_AGREE = Text("more run pairs over which the baseline runs agree would change it", "更多轮次对使各基线轮次一致方可改变")
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -32,6 +40,7 @@ class Refusal:
 
     verdict: Verdict
     reason: Text
+    change: Text
     remedy: str = ""
 
 
@@ -68,46 +77,51 @@ class Standing:
 
     def _refuse(self, needed: Callable[[ClaimResult], bool]) -> Refusal | None:
         if not self.complete:
-            return Refusal(Verdict.INCONCLUSIVE, Text("The evidence is incomplete, so this is not judged.", "证据不完整，故不作判定。"))
+            return Refusal(Verdict.INCONCLUSIVE, Text("The evidence is incomplete, so this is not judged.", "证据不完整，故不作判定。"), _COMPLETE)
         broken = self.broken()
         if broken:
-            return Refusal(Verdict.INVALID, Text("Not judged, the measurement is invalid: {c}", "测量无效，不作判定：{c}").fill(c=_named(broken)))
+            reason = Text("Not judged, the measurement is invalid: {c}", "测量无效，不作判定：{c}").fill(c=_named(broken))
+            return Refusal(Verdict.INVALID, reason, remedies.mended(_files(broken)))
         doubtful = self.doubtful(needed)
         if doubtful:
             return Refusal(
                 Verdict.INCONCLUSIVE,
                 Text("Not judged, validity is not proven: {c}", "有效性未证明，不作判定：{c}").fill(c=_named(doubtful)),
+                _settled(doubtful),
                 _remedy(doubtful),
             )
         return None
 
 
-def validity_check(gate: str, standing: Standing) -> CheckResult:
+def validity_check(gate: str, plan: Plan, standing: Standing) -> CheckResult:
     """Return the check that the measurement is valid: every claim of every arm holds, is not applicable, or is left out by agreement."""
-    title, ident = Text("Validity of the measurement", "测量的有效性"), f"{gate.lower()}.validity"
+    blank = declared_common.validity(gate).blank(plan)
     broken, doubtful = standing.broken(), standing.doubtful(lambda _: True)
     if not standing.claims:
-        return CheckResult(ident, title, Verdict.INCONCLUSIVE, Text("No claim could be examined.", "没有可检验的断言。"))
+        return replace(blank, reason=Text("No claim could be examined.", "没有可检验的断言。"), change=_COMPLETE)
     if not standing.complete:
-        reason = Text("Validity cannot be decided on incomplete evidence.", "证据不完整，无法判断有效性。")
-        return CheckResult(ident, title, Verdict.INCONCLUSIVE, reason)
-    if broken or doubtful:
-        found, verdict = (broken, Verdict.INVALID) if broken else (doubtful, Verdict.INCONCLUSIVE)
-        files = tuple(dict.fromkeys(path for c in found for path in c.evidence))[:20]
-        reason, remedy = (_named(broken), "") if broken else (_named(doubtful), _remedy(doubtful))
-        if files and not broken and not remedy:
-            named = ", ".join(files[:3]) + (", ..." if len(files) > 3 else "")
-            reason = Text("{r} To look at: {f}", "{r}相关证据：{f}").fill(r=reason, f=named)
-        return CheckResult(ident, title, verdict, reason, quantity="claims", value=str(len(found)), remedy=remedy, evidence=files)
+        return replace(blank, reason=Text("Validity cannot be decided on incomplete evidence.", "证据不完整，无法判断有效性。"), change=_COMPLETE)
+    if broken:
+        files = _files(broken)
+        return replace(
+            blank, verdict=Verdict.INVALID, reason=_named(broken), value=Decimal(len(broken)), change=remedies.mended(files), evidence=files[:20]
+        )
+    if doubtful:
+        files, reason, remedy = _files(doubtful), _named(doubtful), _remedy(doubtful)
+        if files and not remedy:
+            shown = ", ".join(files[:3]) + (", ..." if len(files) > 3 else "")
+            reason = Text("{r} To look at: {f}", "{r}相关证据：{f}").fill(r=reason, f=shown)
+        return replace(blank, reason=reason, value=Decimal(len(doubtful)), remedy=remedy, change=_settled(doubtful), evidence=files[:20])
     held = sum(c.status is ClaimStatus.HOLDS for c in standing.claims)
     out = sum(c.status is ClaimStatus.NOT_TESTED for c in standing.claims)
     reason = Text("{n} claims hold, {o} were left out by agreement.", "{n} 项断言成立，{o} 项按约定不测。").fill(n=held, o=out)
-    return CheckResult(ident, title, Verdict.PASS, reason, quantity="claims", value="0")
+    return replace(blank, verdict=Verdict.PASS, reason=reason, value=Decimal(0))
 
 
 def refused(check: CheckResult, refusal: Refusal) -> CheckResult:
     """Return a check that may not speak: the verdict of the refusal, no value, no margin."""
-    return replace(check, verdict=refusal.verdict, reason=refusal.reason, remedy=refusal.remedy, value=None, margin=None, interval=None, because=None)
+    silent = replace(check, value=None, margin=None, interval=None, because=None)
+    return replace(silent, verdict=refusal.verdict, reason=refusal.reason, remedy=refusal.remedy, change=refusal.change)
 
 
 def leave_out(plan: Plan, claims: Iterable[ClaimResult]) -> tuple[ClaimResult, ...]:
@@ -150,6 +164,18 @@ def _remedy(doubtful: Sequence[ClaimResult]) -> str:
     something is unknown, since that takes the evidence of it.
     """
     return MORE_PAIRS if doubtful and all(c.claim in AGREEMENT and c.status is ClaimStatus.BREACHED for c in doubtful) else ""
+
+
+def _settled(doubtful: Sequence[ClaimResult]) -> Text:
+    """Return what would settle the first of some doubts: so many more requests, run pairs, an act, or the evidence that tells it."""
+    first = doubtful[0]
+    if first.status is ClaimStatus.BREACHED:
+        return _AGREE
+    return first.change or remedies.told(first.evidence)
+
+
+def _files(claims: Sequence[ClaimResult]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(path for c in claims for path in c.evidence))
 
 
 def _named(claims: Sequence[ClaimResult]) -> Text:

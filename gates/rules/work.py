@@ -17,6 +17,8 @@ from gates.rules.engine import IDENTITY, differs_from_plan, setting_differences,
 from gates.rules.estimates import percent
 from gates.text import Text
 
+_RECOMPUTE = Text("a recompute run over the same prompts would tell", "对相同提示的重算轮次方可判定")
+
 
 def equal_work(data: Findings, arm: str) -> ClaimResult:
     """Return whether every run of an arm did exactly the work of the plan, on one engine of the sealed platform, and differs only where allowed."""
@@ -264,7 +266,7 @@ def output_identity(data: Findings, arm: str) -> ClaimResult:
         for run in data.of(arm):
             reference = next((r for r in data.of("recompute") if r.prompts == run.prompts), None)
             if reference is None:
-                yield unknown(run, "there is no recompute run to compare with.", "没有可比较的重算轮次。")
+                yield unknown(run, "there is no recompute run to compare with.", "没有可比较的重算轮次。", change=_RECOMPUTE)
                 continue
             for tier in run.tiers:  # by itself: pooled, a large sound tier would hide a small broken one
                 yield _diverged(run, reference, tier, limit)

@@ -56,7 +56,7 @@ def gate_verdict(plan, draw):
     frozen["engine"] = ENGINE
     several = (across.replay(data), across.baselines_agree(data)) if count > 1 else ()
     standing = Standing(True, leave_out(plan, (across.placebo(data), *several, across.g2_agreement(data, frozen))))
-    checks = [validity_check("G3", standing)]
+    checks = [validity_check("G3", plan, standing)]
     for tier in plan.workload.tiers:
         checks += [ttft_drop(plan, data, standing, tier), throughput_gain(plan, data, standing, tier)]
     return roll_up(checks)

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from gates import remedies
 from gates.judge import judge
 from gates.model import Because, CheckResult, Limit, Verdict
 from gates.text import Text
@@ -68,19 +69,19 @@ def test_a_conditional_says_why_and_what_would_make_it_a_pass(because: Because):
 
 
 def test_an_inconclusive_says_which_file_or_how_much_more():
-    lost = check(Verdict.INCONCLUSIVE, evidence=("evidence/run-1/gpu01/records.jsonl", "a", "b"))
+    lost = check(Verdict.INCONCLUSIVE, change=remedies.whole(("evidence/run-1/gpu01/records.jsonl", "a", "b")))
     told = why(GATE, Verdict.INCONCLUSIVE, [lost])
     one_sentence(told)
     assert "evidence/run-1/gpu01/records.jsonl, a (+1)" in told.en
     hours = check(Verdict.INCONCLUSIVE, change=Text("5 h more would tell.", "再有 5 h 方可判定。"))
-    told = why(GATE, Verdict.INCONCLUSIVE, [lost, hours])
+    told = why(GATE, Verdict.INCONCLUSIVE, [hours, lost])
     assert "5 h more would tell (1 more)." in told.en
     more = {"reason": {"en": "4 more run pairs can decide it.", "zh-CN": "补充 4 个轮次对可作出判定。"}}
     assert "4 more run pairs can decide it" in why(GATE, Verdict.INCONCLUSIVE, [lost], more).en
 
 
 def test_an_invalid_says_nothing_of_the_product_and_what_must_be_mended():
-    told = why(GATE, Verdict.INVALID, [check(Verdict.INVALID, evidence=("evidence/run-1/gpu01/coldness.jsonl",))])
+    told = why(GATE, Verdict.INVALID, [check(Verdict.INVALID, change=remedies.mended(("evidence/run-1/gpu01/coldness.jsonl",)))])
     one_sentence(told)
     assert "nothing is said about the product" in told.en
     assert "once this is mended at the rig (evidence: evidence/run-1/gpu01/coldness.jsonl), a new attempt can be judged" in told.en
