@@ -65,11 +65,12 @@ def run_as(folder: Path) -> dict[str, Any]:
     return {"check": True, "capture_output": True, "cwd": folder, "env": {"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]}, **user}
 
 
-def start(folder: Path) -> None:
-    """Start the server of a folder that holds its data."""
+def start(folder: Path, *, durable: bool = False) -> None:
+    """Start the server of a folder that holds its data. Tests lose nothing by a crash of the machine; whoever measures asks for `durable`."""
     programs = postgres_programs()
     assert programs is not None
-    options = f"-c listen_addresses='' -k {folder} -c fsync=off -c full_page_writes=off -c max_connections=200"
+    fast = "" if durable else " -c fsync=off -c full_page_writes=off"
+    options = f"-c listen_addresses='' -k {folder} -c max_connections=200{fast}"
     argv = [programs / "pg_ctl", "-D", folder / "data", "-o", options, "-l", folder / "log", "-w", "start"]
     subprocess.run(argv, **{**run_as(folder), "capture_output": False, "stdout": subprocess.DEVNULL})
 
@@ -82,14 +83,14 @@ def stop(folder: Path) -> None:
 
 
 @contextmanager
-def server() -> Iterator[Server]:
+def server(*, durable: bool = False) -> Iterator[Server]:
     """Start a server, and stop it whatever happens."""
     programs = postgres_programs()
     assert programs is not None
     folder = Path(tempfile.mkdtemp(prefix="qg-pg-"))
     initdb = [programs / "initdb", "-D", folder / "data", "-U", "quadgate", "--auth=trust", "--no-sync", "-E", "UTF8"]
     subprocess.run(initdb, **run_as(folder))
-    start(folder)
+    start(folder, durable=durable)
     try:
         yield Server(folder)
     finally:
