@@ -31,10 +31,11 @@ class Settings(BaseSettings):
     log_format: str = "text"  # of the long-running parts: text, or json with one object a line
     otlp_endpoint: str = ""  # of an OpenTelemetry collector (OTLP over HTTP), e.g. http://collector:4318; empty: no traces, nothing loaded
     tick_seconds: float = 1.0  # how often the engine looks for work
+    soak_poll_seconds: float = 60.0  # between two polls of a soak, 15 to 300: what a poll costs and this bound how many soaks a machine can have
     lease_seconds: int = 30  # how long a worker that went silent keeps an attempt to itself
+    stop_seconds: int = 24  # how long a cancel gives the targets to end everything; who has not answered by then is listed by name
     worker_children: int = 2  # how many moves one worker makes at once; judging and printing leave one of them free
     hosts_max: int = 16  # how many playbooks run on one machine at once, each in a host process of 60 to 100 MB; a stop waits for none
-    stop_seconds: int = 24  # how long a cancel gives the targets to end everything; who has not answered by then is listed by name
     keep_events_days: int = 400  # of an ended attempt: events and live samples, unless a signed report speaks of it; 0 keeps them for ever
     keep_unjudged_days: int = 180  # evidence of rehearsals and attempts that never counted nor were judged; 0 keeps it for ever
     keep_runs_days: int = 30  # run directories of ended attempts: their events and evidence are stored elsewhere

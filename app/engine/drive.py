@@ -6,6 +6,7 @@ The name of the next run follows from it, so whoever continues after a crash ord
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,11 +18,12 @@ from sqlalchemy.orm import Session
 from app.engine import events, runs, words
 from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome, failed
-from app.engine.policy import TRIES_MAX, WATCH_S
+from app.engine.policy import POLL_WATCH_S, POLLS_KEPT, TRIES_MAX, WATCH_MAX_S, WATCH_S
 from app.engine.runs import Look, PlaybookRun
 from app.kit.db import read_session
 from app.settings import settings
 
+PHASES = ("run", "start", "poll", "collect")  # of runs that a step orders itself; `stop` is a cancel's
 UNBORN_MAX = 5  # a host that is killed before it can say that it began is started anew this often
 GRACE_S = 30  # the host ends its playbook at the time-out by itself; this much later we do
 
@@ -36,12 +38,13 @@ class Order:
     timeout_s: int
     job: dict[str, Any] = field(default_factory=dict)
     grace_s: int = GRACE_S
+    light: bool = False  # takes seconds and comes by the thousand: rarely looked at, decided with its last events, its files removed
     hurry: bool = False  # all hosts at once, and none is waited for that does not answer (runs.PlaybookRun)
 
 
 @dataclass
 class Ended:
-    """A run that has a result, all its events seen."""
+    """A run that has a result, all its events seen. `writes`: those that are not stored yet, for the commit that decides (see `decided`)."""
 
     result: dict[str, Any]
     folder: Path
@@ -58,14 +61,28 @@ def begin(ctx: Ctx, order: Order, memo: dict[str, Any] | None = None, **step: An
     """Start the run, or adopt it when a start before a crash did; the row says so in the same commit."""
     memo = memo_of(ctx) if memo is None else memo
     tries = dict(memo.get("runs") or {})
-    number = int(tries.get(order.phase, 0)) + 1
-    while (runs.folder_of(ctx.attempt.id, ctx.current.key, f"{order.phase}-{number}") / "used").exists():
-        number += 1  # its result was dealt with already, by a try whose memory a retry has cleared
-    name = f"{order.phase}-{number}"
+    name = _next_run(ctx, memo, order.phase)
     runs.start(_run(ctx, order, name))
-    tries[order.phase] = number
+    used = runs.used(ctx.attempt.id, ctx.current.key, order.phase) if order.light else []
+    for old in used[:-POLLS_KEPT]:  # what was decided about them is committed; the newest tell the next number
+        runs.remove(runs.folder_of(ctx.attempt.id, ctx.current.key, f"{order.phase}-{old}"))
+    tries[order.phase] = int(name.rpartition("-")[2])
     memo.update(runs=tries, run=name, phase=order.phase, events_at=0, since=ctx.now.isoformat(), unborn=0)
-    return Outcome(due_s=WATCH_S, step={"status": order.status, "result": memo, **step})
+    return Outcome(due_s=POLL_WATCH_S if order.light else WATCH_S, step={"status": order.status, "result": memo, **step})
+
+
+def _next_run(ctx: Ctx, memo: dict[str, Any], phase: str) -> str:
+    """Return the name of a phase's next run. One that was dealt with already, maybe by a try whose memory a retry has cleared, is none."""
+    used = runs.used(ctx.attempt.id, ctx.current.key, phase)
+    return f"{phase}-{max([int((memo.get('runs') or {}).get(phase, 0)), *used]) + 1}"
+
+
+def begun(ctx: Ctx, memo: dict[str, Any], phase: str) -> bool:
+    """Tell whether the next run of a phase exists already, ordered by somebody who was ended before the row could say so.
+
+    It is to be adopted, whatever one would order now: it runs, or has run, and what it said belongs into the record.
+    """
+    return (runs.folder_of(ctx.attempt.id, ctx.current.key, _next_run(ctx, memo, phase)) / "lock").exists()
 
 
 def follow(ctx: Ctx, order: Order) -> Outcome | Ended:
@@ -84,7 +101,10 @@ def follow(ctx: Ctx, order: Order) -> Outcome | Ended:
         return Outcome(step={"result": memo}, writes=writes)
     if state.look is Look.LOST:
         return _lost(ctx, order, folder, memo, writes)
-    return _ended(ctx, order, folder, memo, writes, state.result)
+    if writes and not order.light:  # stored with this commit, counted with the next
+        (folder / "used").touch()
+        return Outcome(step={"result": memo}, writes=writes)
+    return _ended(ctx, order, Ended(state.result, folder, memo, writes), new)
 
 
 def _unborn(ctx: Ctx, order: Order, memo: dict[str, Any]) -> Outcome:
@@ -99,22 +119,32 @@ def _unborn(ctx: Ctx, order: Order, memo: dict[str, Any]) -> Outcome:
 def _watch(ctx: Ctx, order: Order, memo: dict[str, Any], writes: list[Callable[[Session], None]]) -> Outcome:
     since = datetime.fromisoformat(memo["since"])
     if (ctx.now - since).total_seconds() <= order.timeout_s + order.grace_s:
-        return Outcome(due_s=WATCH_S, step={"result": memo} if writes else {}, writes=writes)
+        return Outcome(due_s=_next_look_s(ctx, order, memo), step={"result": memo} if writes else {}, writes=writes)
     runs.clean(ctx.attempt.id, runs.folder_of(ctx.attempt.id, ctx.current.key, memo["run"]))
     outcome = failed(words.timed_out(title_of(ctx.current), order.timeout_s), result=memo)
     outcome.writes += [*writes, *last_words(ctx, memo)]
     return outcome
 
 
+def _next_look_s(ctx: Ctx, order: Order, memo: dict[str, Any]) -> float:
+    """Return when to look again at a run that goes on: what it says is shown after a second, one that is silent is asked ever less often."""
+    if order.light:
+        return POLL_WATCH_S
+    said = runs.folder_of(ctx.attempt.id, ctx.current.key, memo["run"]) / "events.jsonl"
+    silent = max(0.0, time.time() - said.stat().st_mtime) if said.exists() else 0.0
+    return max(WATCH_S, min(WATCH_MAX_S, silent / 4))
+
+
 def last_words(ctx: Ctx, memo: dict[str, Any]) -> list[Callable[[Session], None]]:
     """Return the writes for what the present run said and nobody has read: to be asked after its processes were ended, before another run begins."""
-    if not memo.get("run"):
-        return []
-    path, at = runs.folder_of(ctx.attempt.id, ctx.current.key, memo["run"]) / "events.jsonl", int(memo.get("events_at", 0))
+    unread = {str(memo["run"]): int(memo.get("events_at", 0))} if memo.get("run") else {}
+    unread |= {_next_run(ctx, memo, phase): 0 for phase in PHASES if begun(ctx, memo, phase)}  # of a start that nobody could commit
     writes = []
-    while (read := events.read_new(path, at))[0]:
-        writes.append(events.storing(ctx.attempt.id, ctx.current.id, memo["run"], read[0]))
-        at = read[1]
+    for run, at in unread.items():
+        path = runs.folder_of(ctx.attempt.id, ctx.current.key, run) / "events.jsonl"
+        while (read := events.read_new(path, at))[0]:
+            writes.append(events.storing(ctx.attempt.id, ctx.current.id, run, read[0]))
+            at = read[1]
     return writes
 
 
@@ -134,21 +164,36 @@ def _lost(ctx: Ctx, order: Order, folder: Path, memo: dict[str, Any], writes: li
     return outcome
 
 
-def _ended(
-    ctx: Ctx, order: Order, folder: Path, memo: dict[str, Any], writes: list[Callable[[Session], None]], result: dict[str, Any]
-) -> Outcome | Ended:
-    """Hand the result on, once every event that the runner counted is stored."""
-    (folder / "used").touch()
-    if writes:  # stored with this commit, counted with the next
-        return Outcome(step={"result": memo}, writes=writes)
+def _ended(ctx: Ctx, order: Order, ended: Ended, new: list[dict[str, Any]]) -> Outcome | Ended:
+    """Hand the result on, if every event that the runner counted is stored, or is `new` and stored with the decision."""
+    (ended.folder / "used").touch()
     with read_session() as s:
-        stored = events.stored(s, ctx.current.id, memo["run"])
-    if stored != result.get("events") or result.get("events_lost"):
-        return failed(words.events_lost(stored, int(result.get("events") or 0)), result=memo)
-    if result.get("status") == "timeout":
-        runs.clean(ctx.attempt.id, folder)
-        return failed(words.timed_out(title_of(ctx.current), order.timeout_s), result=memo)
-    return Ended(result, folder, memo, [])
+        stored = events.stored(s, ctx.current.id, ended.memo["run"], new)
+    outcome: Outcome | Ended = ended
+    if stored != ended.result.get("events") or ended.result.get("events_lost"):
+        outcome = failed(words.events_lost(stored, int(ended.result.get("events") or 0)), result=ended.memo)
+    elif ended.result.get("status") == "timeout":
+        runs.clean(ctx.attempt.id, ended.folder)
+        outcome = failed(words.timed_out(title_of(ctx.current), order.timeout_s), result=ended.memo)
+    if isinstance(outcome, Outcome):
+        outcome.writes += ended.writes
+    return outcome
+
+
+def decided(ctx: Ctx, ended: Ended, decide: Callable[[Ctx, Ended], Outcome]) -> Outcome:
+    """Return what a step decides about a run, with the events that are not stored yet. Where it cannot decide they are stored alone.
+
+    The next move then asks again, and says why not.
+    """
+    memo = {**ended.memo}
+    try:
+        outcome = decide(ctx, ended)
+    except Exception:
+        if not ended.writes:
+            raise
+        return Outcome(step={"result": memo}, writes=ended.writes)
+    outcome.writes[:0] = ended.writes
+    return outcome
 
 
 def _run(ctx: Ctx, order: Order, name: str) -> PlaybookRun:

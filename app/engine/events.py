@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,9 +57,12 @@ def storing(attempt_id: str, step_id: str, run: str, events: list[dict[str, Any]
     return write
 
 
-def stored(s: Session, step_id: str, run: str) -> int:
-    """Return how many events of a run are stored."""
-    return s.scalar(select(func.count()).select_from(StepEvent).where(StepEvent.step_id == step_id, StepEvent.run == run)) or 0
+def stored(s: Session, step_id: str, run: str, new: Sequence[Mapping[str, Any]] = ()) -> int:
+    """Return how many events of a run are stored, or will be once those of `new` are: an event that is there already is not counted twice."""
+    ours = (StepEvent.step_id == step_id, StepEvent.run == run)
+    if not new:
+        return s.scalar(select(func.count()).select_from(StepEvent).where(*ours)) or 0
+    return len({*s.scalars(select(StepEvent.uuid).where(*ours)), *(event["uuid"] for event in new)})
 
 
 def _time(text: str) -> datetime:

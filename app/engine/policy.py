@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 TRIES_MAX = 3  # a lost run of a repeatable step is tried again this often in all, then a person is asked
-WATCH_S = 1.0  # between two looks at a living host process; its own nudge comes sooner
+WATCH_S, WATCH_MAX_S = 1.0, 5.0  # between two looks at a living host process: longer while it says nothing; its own nudge comes sooner
+POLL_WATCH_S = 10.0  # of a poll, which takes seconds: only where its nudge was lost
+POLLS_KEPT = 2  # run directories of polls that were read, for whoever looks into them
 BUSY_S = 5.0  # a host lock is held by another attempt
 PUSH_BACK_S = 15.0  # a row that could not be moved at all: later, never in a spin
 HINT_AGAIN_S = 60.0  # a due row whose hint was sent this long ago is hinted again, though its queue holds hints
@@ -13,7 +15,7 @@ BEAT_S = 10.0  # a node's heartbeat is written anew by finished work at most thi
 NODE_STALE_S = 90.0  # a node without a heartbeat for this long may be taken over
 CANARY_S = 5.0  # between two canaries
 LOST_CONTACT_FIRST_S, LOST_CONTACT_MAX_S = 10.0, 300.0
-SOAK_POLL_MIN_S, SOAK_POLL_MAX_S, SOAK_POLL_SHARE = 15.0, 60.0, 0.2  # a fifth of the expected time, within these
+SOAK_POLL_MIN_S, SOAK_POLL_MAX_S, SOAK_POLL_SHARE = 15.0, LOST_CONTACT_MAX_S, 0.2  # a fifth of the expected time, within these
 RUN_MARGIN_S = 1.0  # after the expected end of a measured run, before the first playbook
 RUN_AGAIN_MIN_S, RUN_AGAIN_SHARE = 3.0, 0.15  # a run that takes longer than expected
 STOP_GRACE_S = 4  # after the time of a stop (settings: stop_seconds), before we end its playbook ourselves
@@ -26,9 +28,9 @@ def back_off_s(misses: int) -> float:
     return min(LOST_CONTACT_MAX_S, LOST_CONTACT_FIRST_S * 2.0 ** min(max(misses - 1, 0), 10))
 
 
-def soak_poll_s(expected_s: float) -> float:
-    """Return the seconds between two polls of a soak that is expected to take so long."""
-    return min(max(SOAK_POLL_MIN_S, SOAK_POLL_SHARE * expected_s), max(SOAK_POLL_MIN_S, SOAK_POLL_MAX_S))
+def soak_poll_s(expected_s: float, most_s: float) -> float:
+    """Return the seconds between two polls of a soak that is expected to take so long. `most_s`: the setting, which is kept within the bounds."""
+    return min(max(SOAK_POLL_MIN_S, SOAK_POLL_SHARE * expected_s), max(SOAK_POLL_MIN_S, min(most_s, SOAK_POLL_MAX_S)))
 
 
 def run_again_s(elapsed_s: float) -> float:

@@ -80,6 +80,22 @@ def folder_of(attempt_id: str, step_key: str, name: str) -> Path:
     return settings().runs_dir / attempt_id / f"{step_key}-{name}"
 
 
+def used(attempt_id: str, step_key: str, phase: str) -> list[int]:
+    """Return the numbers of a step's runs `<phase>-<number>` whose results were dealt with, the newest last."""
+    pattern = re.compile(re.escape(f"{step_key}-{phase}-") + r"(\d+)")
+    try:
+        names = [path.name for path in (settings().runs_dir / attempt_id).iterdir()]
+    except FileNotFoundError:
+        return []
+    numbers = [int(found[1]) for name in names if (found := pattern.fullmatch(name))]
+    return sorted(n for n in numbers if (folder_of(attempt_id, step_key, f"{phase}-{n}") / "used").exists())
+
+
+def remove(folder: Path) -> None:
+    """Take away the directory of a run of which nothing is needed any more. Links in it are removed, not followed."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def look(folder: Path) -> RunState:
     """Tell how a run stands. Changes nothing."""
     if (result := durable.read_json(folder / "result.json")) is not None:

@@ -13,6 +13,8 @@ from typing import Any
 
 SHORT = {
     "WATCH_S": 0.5,
+    "POLL_WATCH_S": 1.0,
+    "POLLS_KEPT": 10**6,  # their files are what the stored events are held against (checks.py)
     "BUSY_S": 1.0,
     "PUSH_BACK_S": 2.0,
     "HINT_AGAIN_S": 3.0,

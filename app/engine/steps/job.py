@@ -19,6 +19,7 @@ from app.engine.outcome import Outcome, done, failed
 from app.engine.policy import RUN_MARGIN_S, START_MARGIN_S, START_TIMEOUT_S, TRIES_MAX, back_off_s, run_again_s, soak_poll_s
 from app.engine.steps import journal
 from app.engine.steps.hosts import hold, outgrow
+from app.settings import settings
 from gates.transitions import Event, RunStatus
 
 START, POLL, COLLECT = "start", "poll", "collect"
@@ -52,7 +53,7 @@ def move(ctx: Ctx) -> Outcome:
     ended = drive.follow(ctx, _order(ctx, phase))
     if isinstance(ended, Outcome):
         return ended
-    return {START: _started, POLL: _polled, COLLECT: _collected}[phase](ctx, ended)
+    return drive.decided(ctx, ended, {START: _started, POLL: _polled, COLLECT: _collected}[phase])
 
 
 def _job_id(ctx: Ctx) -> str:
@@ -81,7 +82,7 @@ def _order(ctx: Ctx, phase: str) -> drive.Order:
     playbook, status = {START: (step.spec["playbook"], "starting"), POLL: ("job_poll.yml", "polling"), COLLECT: ("job_collect.yml", "collecting")}[
         phase
     ]
-    return drive.Order(phase, playbook, status, start_timeout_s(ctx) if phase == START else 600, job)
+    return drive.Order(phase, playbook, status, start_timeout_s(ctx) if phase == START else 600, job, light=phase == POLL)
 
 
 def start_timeout_s(ctx: Ctx) -> int:
@@ -99,6 +100,10 @@ def slack_s(spec: Mapping[str, Any]) -> int:
 
 def _is_soak(ctx: Ctx) -> bool:
     return (ctx.current.spec.get("params") or {}).get("kind") == "soak"
+
+
+def _poll_s(expected_s: float) -> float:
+    return soak_poll_s(expected_s, settings().soak_poll_seconds)
 
 
 def _job_hosts(ctx: Ctx) -> list[str]:
@@ -132,7 +137,7 @@ def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
     memo = {**ended.memo, "expected_s": seconds, "sure": sure, "hosts": hosts, "misses": 0, counting.SINCE: since.isoformat()}
     over = all(replies[host].get("job_state") in ("exited", "dead") for host in hosts)
     left = 0.0 if over else max(0.0, seconds - (ctx.now - since).total_seconds()) + RUN_MARGIN_S
-    outcome = _later(ctx, memo, min(soak_poll_s(seconds), left) if _is_soak(ctx) else left)
+    outcome = _later(ctx, memo, min(_poll_s(seconds), left) if _is_soak(ctx) else left)
     outcome.step.update(expected_end_at=ctx.now if over else since + timedelta(seconds=seconds), last_seen_at=ctx.now)
     if any(replies[host]["state"] == "started" for host in hosts):  # journals of its own, that begin at 0
         outcome.step["offsets"] = {}
@@ -155,7 +160,8 @@ def _wait_or_ask(ctx: Ctx) -> Outcome:
         return Outcome(due_s=wait)
     memo[LATE] = [*(memo.get(LATE) or ())[1 - LATE_KEPT :], round(-wait, 2)]
     over = ctx.current.expected_end_at is not None and ctx.now >= ctx.current.expected_end_at
-    return drive.begin(ctx, _order(ctx, COLLECT if over or not _is_soak(ctx) else POLL), memo)
+    phase = next((one for one in (POLL, COLLECT) if drive.begun(ctx, memo, one)), COLLECT if over or not _is_soak(ctx) else POLL)
+    return drive.begin(ctx, _order(ctx, phase), memo)
 
 
 def _silent(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
@@ -224,7 +230,7 @@ def _still_running(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
         return failed(words.job_overdue(title_of(ctx.current), round(elapsed - expected)), result=memo)
     left = expected - elapsed
     if _is_soak(ctx) and left > 0:
-        return _later(ctx, memo, min(soak_poll_s(expected), left + RUN_MARGIN_S))
+        return _later(ctx, memo, min(_poll_s(expected), left + RUN_MARGIN_S))
     return _later(ctx, memo, run_again_s(elapsed if memo.get("sure") else 2 * elapsed))
 
 

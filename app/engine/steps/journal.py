@@ -26,13 +26,18 @@ Write = Callable[[Session], None]
 
 
 def chunks(ctx: Ctx, replies: Mapping[str, Mapping[str, Any]], staging: Path) -> tuple[list[Write], dict[str, Any]]:
-    """Return the writes for the samples that a poll brought, and the new offsets {journal: bytes}."""
+    """Return the writes for the samples that a poll brought, and the new offsets {journal: bytes}.
+
+    Of the other journals only the offset is kept, so that the target does not send them anew each time: the pack brings them whole.
+    """
     offsets = dict(ctx.current.offsets or {})
     writes: list[Write] = []
     for host, reply in replies.items():
         for name, chunk in samples.chunks_of(reply, staging, host).items():
             if name in LIVE:
                 writes += _take(ctx, name, chunk, offsets)
+            elif len(replies) == 1:  # offsets go by the journal's name, whoever wrote it
+                offsets[name] = samples.rows_of(chunk, int(offsets.get(name, 0)))[1]
     return writes, offsets
 
 

@@ -78,9 +78,10 @@ def test_silence_is_waited_out_ever_longer_up_to_five_minutes() -> None:
 
 
 def test_a_soak_is_polled_a_few_times_when_short_and_every_minute_when_long() -> None:
-    assert policy.soak_poll_s(90) == 18
-    assert policy.soak_poll_s(30) == 15
-    assert policy.soak_poll_s(72 * 3600) == 60
+    assert policy.soak_poll_s(90, 60) == 18
+    assert policy.soak_poll_s(30, 60) == 15
+    assert policy.soak_poll_s(72 * 3600, 60) == 60
+    assert policy.soak_poll_s(72 * 3600, 3600) == 300  # a lost target is asked no more often than that either
 
 
 def test_a_chunk_that_does_not_join_what_was_fetched_is_passed_over() -> None:
