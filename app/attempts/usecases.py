@@ -18,7 +18,7 @@ from app.attempts.conclude import conclude
 from app.attempts.extend import extend
 from app.attempts.layout import step_row, steps_for
 from app.attempts.models import Attempt, Step
-from app.attempts.views import attempt_view, events, newest_samples, samples
+from app.attempts.views import attempt_view, events, newest_samples, samples, version
 from app.audit.chain import record
 from app.engagements import facts as engagement_facts
 from app.engagements.access import find
@@ -51,6 +51,7 @@ __all__ = [
     "samples",
     "start_attempt",
     "submit_form",
+    "version",
 ]
 LONGEST_REASON = 2000
 

@@ -85,6 +85,14 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
     }
 
 
+def version(s: Session, *, attempt_id: str, actor: Actor) -> tuple[object, ...]:
+    """Return what differs once `attempt_view`, `events` or `samples` would tell anything new: a stream asks for it before it reads them again."""
+    require(actor, Permission.VIEW)
+    attempt, _ = access.find_attempt(s, attempt_id, actor)
+    moved = (attempt.generation, attempt.status, attempt.verdict, attempt.next_due_at, attempt.cancel_requested_at, attempt.rig_cause)
+    return (*moved, *repository.newest_ids(s, attempt_id))
+
+
 def events(s: Session, *, attempt_id: str, after: int, limit: int, actor: Actor) -> list[dict[str, Any]]:
     """Return the events of Ansible with an id above `after`, at most `limit`, in order."""
     require(actor, Permission.VIEW)
