@@ -67,6 +67,9 @@ chaos: $(DEV) ## at least 200 injected faults, nothing lost, doubled or judged w
 chaos-long: $(DEV) ## the same without end: until Ctrl-C, or for SECONDS=N
 	@$(PY) -m lanes.chaos --long --no-control $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
 
+scale: $(DEV) ## 10, 100 and 1,000 soaks at once on fake targets: what a poll costs and how late it is, against limits (25 minutes, a quiet machine; ARGS=--write for docs/scaling.md)
+	@$(PY) -m lanes.scale $(ARGS)
+
 bench-client: $(SETUP) ## our driver beside vLLM bench, AIPerf and GuideLLM on a server of known truth, into docs/bench-client.md (5 minutes; installs them once, several GB)
 	@$(PY) -m lanes.bench_client $(ARGS)
 
