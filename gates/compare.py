@@ -22,7 +22,7 @@ from gates.model import CheckResult, Severity, Verdict
 from gates.plan import Plan
 from gates.readers.bench.declared import CLIENTS, OWN_TITLES
 from gates.readers.registry import read
-from gates.rules.claim import TITLES
+from gates.rules.claim_table import TITLES
 from gates.rules.decision import risk
 from gates.rules.standing import Standing
 from gates.text import Text

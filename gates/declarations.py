@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,7 @@ from gates.g1.declared_more import MORE
 from gates.g2.declared import CHECKS as G2_CHECKS
 from gates.g3 import declared as g3
 from gates.g4.declared import CHECKS as G4_CHECKS
-from gates.model import Limit
-from gates.rules.claim import TITLES
+from gates.rules.claim_table import CLAIMS, OF_GATES
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -44,45 +42,6 @@ DECLARED: Mapping[str, tuple[Declared, ...]] = MappingProxyType(
         "G2": (*_first("G2"), *G2_CHECKS),
         "G3": (*_first("G3"), *_MAIN),
         "G4": (*_first("G4"), *G4_CHECKS),
-    }
-)
-
-_RUN_CLAIMS = (
-    *("hbm_cold", "page_cache_cold", "engine_restarted_cold", "array_cold", "external_hits", "device_bytes", "store_complete"),
-    *("equal_work", "failures", "client_healthy", "calibration", "littles_law"),
-)
-CLAIMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "G1": (),
-        "G2": _RUN_CLAIMS,
-        "G3": (*_RUN_CLAIMS, "output_identity", "placebo", "replay", "baselines_agree", "g2_agreement", "gain_explained"),
-        "G4": ("tier_exercised", "client_healthy", "calibration"),
-    }
-)
-# claim -> (plan's field, limit): what each statement of validity is held against.
-_CLAIM_LIMITS: Mapping[str, tuple[str, Callable[[Plan], Limit]]] = MappingProxyType(
-    {
-        "hbm_cold": ("validity.hbm_hits_max", lambda p: Limit("<=", high=p.validity.hbm_hits_max)),
-        "page_cache_cold": ("validity.page_cache_resident_max", lambda p: Limit("<=", high=p.validity.page_cache_resident_max)),
-        "array_cold": ("arms.array_cache, validity.array_media_ratio_min", lambda p: Limit(">=", low=p.validity.array_media_ratio_min)),
-        "external_hits": ("validity.external_hits_min", lambda p: Limit(">=", low=p.validity.external_hits_min)),
-        "tier_exercised": ("validity.external_hits_min", lambda p: Limit(">=", low=p.validity.external_hits_min)),
-        "device_bytes": (
-            "validity.device_bytes_ratio",
-            lambda p: Limit("band", low=p.validity.device_bytes_ratio[0], high=p.validity.device_bytes_ratio[1]),
-        ),
-        "store_complete": ("validity.device_bytes_ratio", lambda p: Limit(">=", low=p.validity.device_bytes_ratio[0])),
-        "equal_work": ("arms.allowed_difference", lambda _: Limit("==", "exact", "exact")),
-        "failures": ("DESIGN 4.3", lambda _: Limit("<=", high=Decimal(0))),
-        "client_healthy": ("validity.client_share_of_ttft_max", lambda p: Limit("<=", high=p.validity.client_share_of_ttft_max)),
-        "calibration": ("validity.calibration_error_max", lambda p: Limit("<=", high=p.validity.calibration_error_max)),
-        "littles_law": ("validity.littles_law_max", lambda p: Limit("<=", high=p.validity.littles_law_max)),
-        "output_identity": ("validity.divergence_excess_max", lambda p: Limit("<=", high=p.validity.divergence_excess_max)),
-        "placebo": ("validity.placebo_gain_max, arms.controls", lambda p: Limit("<=", high=p.validity.placebo_gain_max)),
-        "replay": ("validity.replay_gain_max, arms.prompts", lambda p: Limit("<=", high=p.validity.replay_gain_max)),
-        "baselines_agree": ("g3.agreement_max, decision.rule", lambda p: Limit("<=", high=p.g3.agreement_max)),
-        "g2_agreement": ("g3.agreement_max", lambda p: Limit("<=", high=p.g3.agreement_max)),
-        "gain_explained": ("validity.gain_explained_max", lambda p: Limit("<=", high=p.validity.gain_explained_max)),
     }
 )
 
@@ -115,13 +74,13 @@ def rows(gate: str, plan: Plan) -> Iterator[dict[str, Any]]:
 
 def claim_rows(gate: str, plan: Plan) -> Iterator[dict[str, Any]]:
     """Yield every claim of validity of a gate under a plan, as data."""
-    for name in CLAIMS[gate]:
-        source, limit = _CLAIM_LIMITS.get(name, ("DESIGN 4.2", lambda _: Limit("none")))
+    for name in OF_GATES[gate]:
+        claim = CLAIMS[name]
         yield {
             "claim": name,
-            "title": TITLES[name].json(),
-            "limit": plain(limit(plan).json()),
-            "source": source,
+            "title": claim.title.json(),
+            "limit": plain(claim.limit(plan, "candidate").json()),
+            "source": claim.source,
             "left_out": plan.leaves_out(name),
         }
 
@@ -131,4 +90,4 @@ def _matches(pattern: str, ident: str) -> bool:
     return ident == pattern if not tail else ident.startswith(head) and len(ident) > len(head)
 
 
-__all__ = ["CLAIMS", "DECLARED", "NONE_BAD", "claim_rows", "declaration_of", "rows"]
+__all__ = ["DECLARED", "NONE_BAD", "claim_rows", "declaration_of", "rows"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from gates.bundle import Bundle
 from gates.g3.cells import cell_checks
+from gates.g3.declared import SLA
 from gates.g3.diagnostics import diagnostics
 from gates.g3.extension import FIRST_VERDICT, claimed, extension, way_on
 from gates.g3.figures import figures
@@ -16,6 +17,7 @@ from gates.model import CheckResult, ClaimResult, GateJudgement, GateSpec, StepS
 from gates.plan import Plan
 from gates.rules import across
 from gates.rules.claim import Findings
+from gates.rules.claim_table import TITLES
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.decision import risk
 from gates.rules.run_claims import run_claims
@@ -92,12 +94,10 @@ def _cross_claims(plan: Plan, data: Findings, bundle: Bundle) -> tuple[ClaimResu
 def _not_measured(plan: Plan, pairs: int) -> tuple[dict[str, Any], ...]:
     out: list[dict[str, Any]] = []
     if plan.g3.sla.ttft_p50 is None:
-        out.append(
-            {"check": "sla_ttft_p50", "title": Text("SLA: TTFT p50", "SLA：TTFT p50").json(), "reason": Text("No SLA agreed.", "未约定 SLA。").json()}
-        )
+        out.append({"check": SLA.id, "title": Text("SLA: TTFT p50", "SLA：TTFT p50").json(), "reason": Text("No SLA agreed.", "未约定 SLA。").json()})
     if pairs == 1:
         told = Text("The plan has one run pair, so runs cannot be compared with each other.", "计划仅有一个轮次对，轮次间无法比较。")
-        out.append({"claim": "baselines_agree", "title": Text("Baseline runs agree", "各基线轮次一致").json(), "reason": told.json()})
+        out.append({"claim": "baselines_agree", "title": TITLES["baselines_agree"].json(), "reason": told.json()})
     return tuple(out)
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from gates.readers.bench.declared import CLIENTS, NEVER_PROVEN, OWN_TITLES
-from gates.rules.claim import TITLES
+from gates.rules.claim_table import TITLES
 from gates.text import Text
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "importing-results.md"

@@ -54,7 +54,7 @@ def _check(
     blank = declared.blank(data.plan, evidence=files)
     if not files:
         reason = Text("No cell of this attempt measures it; advisory.", "本次尝试没有相应测点；仅供参考的项目。")
-        return {"check": claim, "title": declared.title.json(), "reason": reason.json()}
+        return {"check": declared.id, "title": declared.title.json(), "reason": reason.json()}
     refusal = standing.performance()
     if refusal:
         return refused(blank, refusal)

@@ -12,7 +12,7 @@ import numpy as np
 from gates.g4.answers import answer, check, untold
 from gates.g4.series import Soak
 from gates.g4.timeline import APPROVED, stamps_of
-from gates.model import CheckResult, ClaimResult, ClaimStatus, Limit
+from gates.model import CheckResult, ClaimResult, ClaimStatus
 from gates.plan import Plan
 from gates.readers.prometheus import EXTERNAL_HITS, LOCAL_HITS, growth
 from gates.rules.claim import Finding, Run, fold
@@ -241,7 +241,7 @@ def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
         )
         yield Finding(status, reason, share, run.key, None, files, change=change.fill(l=percent(limit)))
 
-    return fold("tier_exercised", run.arm, findings(), limit=Limit(">=", low=limit))
+    return fold(plan, "tier_exercised", run.arm, findings())
 
 
 def _from_hbm(local: Decimal | None, wanted: int) -> Text:

@@ -15,7 +15,7 @@ from gates.odds.effects import Effects, Noise, expected_effects
 from gates.odds.margins import warnings
 from gates.odds.planner import SEARCH_TRIALS, json_of, needed, with_pairs
 from gates.plan import Plan
-from gates.rules.claim import TITLES
+from gates.rules.claim_table import TITLES
 from gates.rules.estimates import percent
 from gates.text import Text
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
+from gates.model import Attribution, ClaimResult, ClaimStatus
 from gates.readers.strict import exact
 from gates.rules.agreement import agree, difference, from_frozen, is_bounded, least_difference, near, replayed, unexplained
 from gates.rules.claim import Finding, Findings, Run, fold, holds, lacking
@@ -71,7 +71,7 @@ def baselines_agree(data: Findings) -> ClaimResult:
                     words |= {"b": percent(spread, limit), "c": percent(decision.confidence, places=0)}
                 yield Finding(holds(agree(values, limit, decision)), reason.fill(**words), spread, None, tier, _records(runs))
 
-    return fold("baselines_agree", "baseline", findings(), limit=Limit("<=", high=limit))
+    return fold(data.plan, "baselines_agree", "baseline", findings())
 
 
 def g2_agreement(data: Findings, frozen: Any) -> ClaimResult:
@@ -105,7 +105,7 @@ def g2_agreement(data: Findings, frozen: Any) -> ClaimResult:
                 reason = reason.fill(t=tier, n=Text(name, name_zh), v=percent(off, limit), l=percent(limit))
                 yield Finding(holds(near(effect, limit)), reason, off, None, tier, ("evidence/inputs.json",))
 
-    return fold("g2_agreement", "baseline", findings(), limit=Limit("<=", high=limit))
+    return fold(data.plan, "g2_agreement", "baseline", findings())
 
 
 def _engine_of_g2(run: Run, frozen: Any) -> Finding:
@@ -156,7 +156,7 @@ def placebo(data: Findings) -> ClaimResult:
             reason = reason.fill(t=tier, v=percent(gain, limit), l=percent(limit), n=len(known))
             yield Finding(holds(not effect.exceeds(limit)), reason, gain, None, tier, _records([run for pair in controls for run in pair]))
 
-    return fold("placebo", "placebo", findings(), limit=Limit("<=", high=limit))
+    return fold(data.plan, "placebo", "placebo", findings())
 
 
 def replay(data: Findings) -> ClaimResult:
@@ -193,7 +193,7 @@ def replay(data: Findings) -> ClaimResult:
             reason = reason.fill(t=tier, v=percent(gain, limit), l=percent(limit), n=len(part))
             yield Finding(holds(not effect.exceeds(limit)), reason, gain, None, tier, _records(runs))
 
-    return fold("replay", "candidate", findings(), limit=Limit("<=", high=limit))
+    return fold(data.plan, "replay", "candidate", findings())
 
 
 def gain_explained(data: Findings) -> ClaimResult:
@@ -221,7 +221,7 @@ def gain_explained(data: Findings) -> ClaimResult:
             ).fill(t=tier, v=percent(off, limit), l=percent(limit), a=to_decimal(base / 10**6, 3), b=to_decimal(new / 10**6, 3))
             yield Finding(holds(near(effect, limit)), reason, off, None, tier, _records([r for p in pairs(data) for r in p]))
 
-    return fold("gain_explained", "candidate", findings(), limit=Limit("<=", high=limit), fault=Attribution.RIG)
+    return fold(data.plan, "gain_explained", "candidate", findings(), fault=Attribution.RIG)
 
 
 def _mean(values: Sequence[Fraction]) -> Fraction:

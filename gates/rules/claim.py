@@ -1,4 +1,4 @@
-"""The table arm x claim: titles, findings of single runs and tiers, and how they fold into one result for an arm."""
+"""The table arm x claim: findings of single runs and tiers, and how they fold into one result for an arm."""
 
 from __future__ import annotations
 
@@ -9,31 +9,10 @@ from decimal import Decimal
 from gates.model import Attribution, ClaimResult, ClaimStatus, Limit, StepSpec
 from gates.plan import Plan
 from gates.readers.run_pack import Pack
+from gates.rules.claim_table import CLAIMS
 from gates.rules.estimates import TierStats
 from gates.steps import numbered
 from gates.text import Text
-
-TITLES = {
-    "hbm_cold": Text("GPU cache cold", "GPU 缓存为冷态"),
-    "page_cache_cold": Text("Page cache cold", "页缓存为冷态"),
-    "engine_restarted_cold": Text("Engine restarted, or reset and shown cold, before the run", "本轮之前引擎已重启，或已复位并证明为冷态"),
-    "array_cold": Text("Array cache cold", "阵列缓存为冷态"),
-    "external_hits": Text("KV recovered from the external tier", "KV 由外部层恢复"),
-    "device_bytes": Text("Device bytes match the recovered KV", "设备读取量与恢复的 KV 相符"),
-    "store_complete": Text("Store phase complete", "写入阶段完整"),
-    "equal_work": Text("Equal work", "工作量相等"),
-    "failures": Text("Every request succeeded", "请求全部成功"),
-    "client_healthy": Text("Client adds no delay of its own", "客户端自身未引入延迟"),
-    "calibration": Text("Client calibrated", "客户端已校准"),
-    "littles_law": Text("C requests in flight (Little's law)", "在途请求数为 C（利特尔法则）"),
-    "output_identity": Text("Outputs identical to recompute", "输出与重算一致"),
-    "gain_explained": Text("Throughput gain explained by measured times", "吞吐提升可由实测时间解释"),
-    "placebo": Text("Placebo gains nothing over recompute", "安慰剂相对重算无提升"),
-    "replay": Text("A second pass is not faster than the first", "重放不快于首轮"),
-    "baselines_agree": Text("Baseline runs agree", "各基线轮次一致"),
-    "g2_agreement": Text("Baseline agrees with the frozen G2 baseline", "基线与已冻结的 G2 基线一致"),
-    "tier_exercised": Text("The soak loads KV from the external tier", "稳定性运行确实从外部层加载 KV"),
-}
 
 
 @dataclass(frozen=True)
@@ -130,16 +109,10 @@ class Finding:
 _ORDER = (ClaimStatus.BREACHED, ClaimStatus.UNKNOWN, ClaimStatus.HOLDS, ClaimStatus.NOT_APPLICABLE)
 
 
-def fold(
-    claim: str,
-    arm: str,
-    findings: Iterable[Finding],
-    *,
-    limit: Limit = Limit("none"),
-    unit: str = "1",
-    fault: Attribution = Attribution.RIG,
-) -> ClaimResult:
-    """Return one result for an arm: any breach wins, then any unknown; of the rest the value nearest to the limit. Nothing found is unknown."""
+def fold(plan: Plan, claim: str, arm: str, findings: Iterable[Finding], *, fault: Attribution = Attribution.RIG) -> ClaimResult:
+    """Return one result for an arm: any breach wins, then any unknown; of the rest the value nearest to the declared limit. Nothing is unknown."""
+    declared = CLAIMS[claim]
+    limit = declared.limit(plan, arm)
     found = list(findings)
     if not found:
         found = [Finding(ClaimStatus.UNKNOWN, Text("There is no evidence for this claim.", "没有此断言的证据。"))]
@@ -155,12 +128,11 @@ def fold(
     return ClaimResult(
         claim=claim,
         arm=arm,
-        title=TITLES[claim],
+        title=declared.title,
         status=status,
         reason=reason,
         value=worst.value,
         limit=limit,
-        unit=unit,
         attribution=fault if status is ClaimStatus.BREACHED else None,
         run=worst.run,
         tier=worst.tier,
@@ -185,7 +157,7 @@ def _worst(found: Sequence[Finding], limit: Limit) -> Finding:
 
 def not_applicable(claim: str, arm: str, en: str, zh: str) -> ClaimResult:
     """Return a claim that says nothing about this arm, and why."""
-    return ClaimResult(claim=claim, arm=arm, title=TITLES[claim], status=ClaimStatus.NOT_APPLICABLE, reason=Text(en, zh))
+    return ClaimResult(claim=claim, arm=arm, title=CLAIMS[claim].title, status=ClaimStatus.NOT_APPLICABLE, reason=Text(en, zh))
 
 
 def holds(condition: bool) -> ClaimStatus:

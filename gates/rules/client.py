@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from gates.model import ClaimResult, ClaimStatus, Limit
+from gates.model import ClaimResult, ClaimStatus
 from gates.readers.strict import at, count
 from gates.rules.claim import Finding, Findings, Run, fold, holds, lacking, unknown
 from gates.rules.estimates import median, ms, percent, to_decimal
@@ -46,7 +46,7 @@ def calibration(data: Findings, arm: str) -> ClaimResult:
                 )
                 yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, (run.pack.path("client.json"),))
 
-    return fold("calibration", arm, findings(), limit=Limit("<=", high=limit))
+    return fold(data.plan, "calibration", arm, findings())
 
 
 def client_healthy(data: Findings, arm: str) -> ClaimResult:
@@ -74,7 +74,7 @@ def client_healthy(data: Findings, arm: str) -> ClaimResult:
             for tier in run.tiers:
                 yield _share(run, tier, lag, limit)
 
-    return fold("client_healthy", arm, findings(), limit=Limit("<=", high=limit))
+    return fold(data.plan, "client_healthy", arm, findings())
 
 
 def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
@@ -186,4 +186,4 @@ def littles_law(data: Findings, arm: str) -> ClaimResult:
                     continue
                 yield Finding(holds(off <= limit), reason, off, run.key, tier, (run.pack.path("records.jsonl"),))
 
-    return fold("littles_law", arm, findings(), limit=Limit("<=", high=limit))
+    return fold(data.plan, "littles_law", arm, findings())

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
+from gates.model import Attribution, ClaimResult, ClaimStatus
 from gates.readers.prometheus import Sources, sources
 from gates.readers.strict import at, count, exact
 from gates.rules import cold_reset
@@ -62,7 +62,7 @@ def hbm_cold(data: Findings, arm: str) -> ClaimResult:
                 reason = reason.fill(v=percent(share, limit), l=percent(limit))
                 yield Finding(holds(share <= limit), reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
 
-    return fold("hbm_cold", arm, findings(), limit=Limit("<=", high=limit))
+    return fold(data.plan, "hbm_cold", arm, findings())
 
 
 def page_cache_cold(data: Findings, arm: str) -> ClaimResult:
@@ -92,7 +92,7 @@ def page_cache_cold(data: Findings, arm: str) -> ClaimResult:
                 for row in rows:
                     yield _resident(run, row, tier, limit)
 
-    return fold("page_cache_cold", arm, findings(), limit=Limit("<=", high=limit))
+    return fold(data.plan, "page_cache_cold", arm, findings())
 
 
 def _every_directory(run: Run, rows: Sequence[dict[str, Any]]) -> bool:
@@ -154,7 +154,7 @@ def engine_restarted_cold(data: Findings, arm: str) -> ClaimResult:
                 reason = emptied if by_reset else anew
                 yield Finding(ClaimStatus.HOLDS, reason, None, run.key, None, files)
 
-    return fold("engine_restarted_cold", arm, findings())
+    return fold(data.plan, "engine_restarted_cold", arm, findings())
 
 
 def _seen(run: Run, when: str, tier: int) -> int:
@@ -194,7 +194,7 @@ def array_cold(data: Findings, arm: str) -> ClaimResult:
                 reason = reason.fill(v=percent(share, limit), l=percent(limit))
                 yield Finding(holds(share >= limit), reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
 
-    return fold("array_cold", arm, findings(), limit=Limit(">=", low=limit))
+    return fold(data.plan, "array_cold", arm, findings())
 
 
 def _grown(pair: tuple[dict[str, Any], dict[str, Any]] | None, *keys: str) -> int | None:
@@ -230,8 +230,7 @@ def external_hits(data: Findings, arm: str) -> ClaimResult:
                     reason, status = reason.fill(n=format(tokens.external.normalize(), "f")), holds(tokens.external == 0)
                 yield Finding(status, reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
 
-    shown = Limit(">=", low=limit) if recovers else Limit("==", low=Decimal(0))
-    return fold("external_hits", arm, findings(), limit=shown, fault=Attribution.PRODUCT if arm == "candidate" else Attribution.RIG)
+    return fold(data.plan, "external_hits", arm, findings(), fault=Attribution.PRODUCT if arm == "candidate" else Attribution.RIG)
 
 
 def device_bytes(data: Findings, arm: str) -> ClaimResult:
@@ -261,7 +260,7 @@ def device_bytes(data: Findings, arm: str) -> ClaimResult:
                 else:
                     yield _bytes_read(run, tier, pair, tokens.external * per_token, (low, high))
 
-    return fold("device_bytes", arm, findings(), limit=Limit("band", low=low, high=high))
+    return fold(data.plan, "device_bytes", arm, findings())
 
 
 def _bytes_read(run: Run, tier: int, pair: tuple[dict[str, Any], dict[str, Any]] | None, expected: Decimal, band: tuple[Decimal, Decimal]) -> Finding:

@@ -10,7 +10,7 @@ from typing import Any
 from gates import declared_common, remedies
 from gates.model import MORE_PAIRS, Attribution, CheckResult, ClaimResult, ClaimStatus, Verdict
 from gates.plan import Plan, default_data
-from gates.rules.claim import TITLES
+from gates.rules.claim_table import TITLES
 from gates.text import Text
 
 # A disagreement of baselines says that the environment moved, not that the rig is broken: inconclusive, not invalid (DESIGN 4.8).

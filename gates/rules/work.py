@@ -8,7 +8,7 @@ from decimal import Decimal
 from math import sqrt
 from typing import Any
 
-from gates.model import Attribution, ClaimResult, ClaimStatus, Limit
+from gates.model import Attribution, ClaimResult, ClaimStatus
 from gates.readers.prometheus import STORE_BYTES, growth
 from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
@@ -62,7 +62,7 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
             )
             yield Finding(ClaimStatus.HOLDS, good, None, run.key, None, files)
 
-    return fold("equal_work", arm, findings())
+    return fold(data.plan, "equal_work", arm, findings())
 
 
 def _tier_differs(data: Findings, run: Run, tier: int) -> Text | None:
@@ -194,7 +194,7 @@ def failures(data: Findings, arm: str) -> ClaimResult:
                 else:
                     yield Finding(holds(not failed), reason, Decimal(len(failed)), run.key, tier, (run.pack.path("records.jsonl"),))
 
-    return fold("failures", arm, findings(), limit=Limit("<=", high=Decimal(0)), fault=Attribution.PRODUCT if arm == "candidate" else Attribution.RIG)
+    return fold(data.plan, "failures", arm, findings(), fault=Attribution.PRODUCT if arm == "candidate" else Attribution.RIG)
 
 
 def store_complete(data: Findings, arm: str) -> ClaimResult:
@@ -207,7 +207,7 @@ def store_complete(data: Findings, arm: str) -> ClaimResult:
         for run in storing:
             yield _stored(data, run)
 
-    return fold("store_complete", arm, findings(), limit=Limit(">=", low=data.plan.validity.device_bytes_ratio[0]))
+    return fold(data.plan, "store_complete", arm, findings())
 
 
 def _stored(data: Findings, run: Run) -> Finding:
@@ -272,7 +272,7 @@ def output_identity(data: Findings, arm: str) -> ClaimResult:
                 yield _diverged(run, reference, tier, limit)
 
     fault = Attribution.PRODUCT if arm == "candidate" else Attribution.RIG
-    return fold("output_identity", arm, findings(), limit=Limit("<=", high=limit), fault=fault)
+    return fold(data.plan, "output_identity", arm, findings(), fault=fault)
 
 
 def _diverged(run: Run, reference: Run, tier: int, limit: Decimal) -> Finding:

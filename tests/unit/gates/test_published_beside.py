@@ -50,7 +50,7 @@ def test_cells_are_told_for_information_and_decide_nothing():
 
 def test_without_a_cell_the_claim_stands_under_not_tested_and_a_warm_one_is_inconclusive():
     names = {n.get("check") for n in checks(g3_evidence(Truth(), small_plan(TINY)))["not_tested"]}
-    assert {"model_load_speedup", "checkpoint_speedup", "tier_read_bandwidth"} <= names
+    assert {"g3.model_load_speedup", "g3.checkpoint_speedup", "g3.tier_read_bandwidth"} <= names
     warm = checks(with_cells(g3_evidence(Truth(), small_plan(TINY)), seconds={"baseline": 6.17, "candidate": 1.0}, cold=False))
     assert warm["g3.model_load_speedup"]["verdict"] == "inconclusive"
 

@@ -11,7 +11,7 @@ from gates.importing import detect, normalise
 from gates.model import Reading
 from gates.readers.bench.declared import CLIENTS, NEVER_PROVEN, OWN_TITLES
 from gates.readers.registry import READERS, read
-from gates.rules.claim import TITLES
+from gates.rules.claim_table import TITLES
 from gates.text import Text
 from tests.unit.readers.seeds import FIXTURES
 
