@@ -14,6 +14,7 @@ import sys
 from functools import cache
 
 import typer
+from pydantic import ValidationError
 from typer.exceptions import Abort, TyperException
 
 from app.commands.help import translate_tree, usage_error
@@ -21,6 +22,7 @@ from app.commands.language import in_terminal, of_terminal
 from app.kit.errors import QuadgateError
 from app.kit.i18n import N_
 from app.kit.terminal import say
+from app.settings import Settings
 
 USAGE, INTERNAL, REFUSED, INTERRUPTED, NO_READER = 64, 70, 65, 130, 141
 
@@ -104,9 +106,36 @@ def _run() -> int:
     except QuadgateError as error:
         say(sentences(error), err=True)
         return REFUSED
+    except ValidationError as error:
+        if error.title != Settings.__name__:
+            return _internal(error)
+        say("\n".join(_unusable(error)), err=True)
+        return REFUSED
     except Exception as error:
-        logging.getLogger("quadgate").debug("internal error", exc_info=True)
-        told = N_("quadgate met an internal error: {kind}: {error}. QUADGATE_LOG=debug shows where.")
-        say(in_terminal(told, kind=type(error).__name__, error=error), err=True)
-        return INTERNAL
+        return _internal(error)
     return code if isinstance(code, int) else 0
+
+
+def _unusable(error: ValidationError) -> list[str]:
+    """Return a sentence for each setting with a value that it cannot have; a value is never repeated, since it may be a secret."""
+    told = N_("The setting {name} has a value that it cannot have ({why}). Mend the environment variable, the line of .env or the secret's file.")
+    found = error.errors(include_input=False, include_url=False)
+    return [in_terminal(told, name=f"QUADGATE_{one['loc'][0]}".upper(), why=in_terminal(WHY.get(one["type"], OTHER))) for one in found]
+
+
+WHY = {
+    "int_parsing": N_("it must be a whole number"),
+    "float_parsing": N_("it must be a number"),
+    "bool_parsing": N_("it must be true or false"),
+    "greater_than_equal": N_("it is too small"),
+    "less_than_equal": N_("it is too large"),
+}
+OTHER = N_("it is of another kind")
+
+
+def _internal(error: Exception) -> int:
+    """Say that something failed which nobody foresaw."""
+    logging.getLogger("quadgate").debug("internal error", exc_info=True)
+    told = N_("quadgate met an internal error: {kind}: {error}. QUADGATE_LOG=debug shows where.")
+    say(in_terminal(told, kind=type(error).__name__, error=error), err=True)
+    return INTERNAL

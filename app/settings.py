@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,7 +25,7 @@ class Settings(BaseSettings):
     node: str = socket.gethostname()  # the name of the machine whose worker starts host processes
     runner_socket: str = ""  # empty: a worker starts playbook hosts itself; else the Unix socket of `quadgate runner`, which does it
     web_host: str = "127.0.0.1"
-    web_port: int = 8765
+    web_port: Annotated[int, Field(ge=1, le=65535)] = 8765
     public_url: str = ""  # the address that people type, when a proxy stands before the pages
     default_locale: str = "zh_CN"  # of pages and the API for whoever asks for no language: zh_CN or en
     secure_cookies: bool = False  # true: browsers send the session over https only

@@ -11,12 +11,11 @@ from decimal import Decimal
 from typing import Any
 
 import yaml
-from yaml.composer import ComposerError
-from yaml.constructor import ConstructorError
 from yaml.events import AliasEvent
 
 from gates.canonical import writable
 from gates.text import Text
+from gates.yaml_problems import Refused, what_of
 
 LARGEST = 1 << 20  # characters
 MOST_NODES = 100_000  # with every alias unfolded
@@ -40,10 +39,10 @@ def read_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a subclass of SafeLoader
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "the file"
-        what = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise BadYaml(f"{where}: not readable as YAML: {what}.", f"{where}：无法按 YAML 解析：{what}。") from None
+        mark, what = getattr(error, "problem_mark", None), what_of(error)
+        where = Text("line {line}, column {column}", "第 {line} 行第 {column} 列") if mark else Text("the file", "文件")
+        at = where.fill(line=mark.line + 1, column=mark.column + 1) if mark else where
+        raise BadYaml(f"{at.en}: not readable as YAML: {what.en}.", f"{at.zh}：无法按 YAML 解析：{what.zh}。") from None
 
 
 class _Loader(yaml.SafeLoader):
@@ -62,7 +61,7 @@ class _Loader(yaml.SafeLoader):
         self._depth += 1
         self._composed += 1
         if self._depth > DEEPEST:
-            raise ComposerError(None, None, f"nested deeper than {DEEPEST} levels", mark)
+            raise Refused(Text(f"nested deeper than {DEEPEST} levels", f"嵌套超过 {DEEPEST} 层"), mark)
         node: yaml.Node | None = super().compose_node(parent, index)
         self._depth -= 1
         if node is None:
@@ -71,18 +70,20 @@ class _Loader(yaml.SafeLoader):
             self._check(node, event)
             self._unfolded[id(node)] = 1 + sum(self._unfolded[id(child)] for child in _children(node))
         elif id(node) not in self._unfolded:
-            raise ComposerError(None, None, "an alias stands within the thing that it names", mark)
+            raise Refused(Text("an alias stands within the thing that it names", "别名出现在其所指内容之内"), mark)
         if max(self._composed, self._unfolded[id(node)]) > MOST_NODES:
-            raise ComposerError(None, None, f"it unfolds to more than {MOST_NODES} entries", mark)
+            raise Refused(Text(f"it unfolds to more than {MOST_NODES} entries", f"展开后超过 {MOST_NODES} 项"), mark)
         return node
 
     @staticmethod
     def _check(node: yaml.Node, event: Any) -> None:
         tag: Any = getattr(event, "tag", None)
         if tag not in (None, "!"):
-            raise ComposerError(None, None, f"the tag {tag} is not read; write the plain value", event.start_mark)
+            raise Refused(Text(f"the tag {tag} is not read; write the plain value", f"不支持标签 {tag}；请直接写值"), event.start_mark)
         if isinstance(node, yaml.ScalarNode) and _NO_TEXT.search(node.value):
-            raise ComposerError(None, None, "a character that is no text (NUL, or half of a surrogate pair)", event.start_mark)
+            raise Refused(
+                Text("a character that is no text (NUL, or half of a surrogate pair)", "含有非文字字符（NUL 或半个代理对）"), event.start_mark
+            )
 
 
 def _children(node: yaml.Node) -> list[yaml.Node]:
@@ -115,10 +116,10 @@ def _once(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[str, Any]:
     for key_node, value_node in node.value:
         mark: Any = key_node.start_mark
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == "tag:yaml.org,2002:null":
-            raise ConstructorError(None, None, "a key must be a word", mark)
+            raise Refused(Text("a key must be a word", "键须为单词"), mark)
         key = key_node.value
         if key in out:
-            raise ConstructorError(None, None, f"the key {key!r} stands twice", mark)
+            raise Refused(Text(f"the key {key!r} stands twice", f"键 {key!r} 重复"), mark)
         out[key] = loader.construct_object(value_node, deep=True)
     return out
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from app.accounts.roles import Role
@@ -78,8 +79,8 @@ class Free:
             return problems.expected(path, value, "a map", "映射")
         try:
             return plain(_numbers(value))
-        except (TypeError, ValueError) as error:
-            return problems.add(path, f"{error}.", f"{error}。")
+        except OverflowError as error:
+            return problems.expected(path, str(error), "numbers up to 1.7e308", "不超过 1.7e308 的数值")
 
     def write(self, value: Any) -> Any:
         """Return the plain form."""
@@ -89,7 +90,10 @@ class Free:
 def _numbers(value: Any) -> Any:
     """Give roles the numbers that they expect: what is no part of the judgement need not be exact."""
     if isinstance(value, Decimal):
-        return float(value)
+        number = float(value)
+        if not isfinite(number):  # it could be stored, and no JSON could show it again
+            raise OverflowError(f"{value:.6}")
+        return number
     if isinstance(value, Mapping):
         return {key: _numbers(item) for key, item in value.items()}
     return [_numbers(item) for item in value] if isinstance(value, list) else value

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from fastapi import Depends, Request
 from sqlalchemy.orm import Session
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
 from app.accounts import usecases as accounts
@@ -113,11 +113,19 @@ def require_same_origin(request: Request) -> None:
     foreign = site not in (None, "same-origin", "none")
     if origin is not None:
         allowed = {request.headers.get("host", ""), urlsplit(settings().public_url).netloc}
-        foreign = foreign or urlsplit(origin).netloc not in allowed - {""}
+        foreign = foreign or _host_of(origin) not in allowed - {""}
     if foreign:
         raise Forbidden(
             "foreign_origin", N_("This request came from a page of another site, so nothing was done. Open the page here and send the form again.")
         )
+
+
+def _host_of(origin: str) -> str:
+    """Return host and port of an origin; "" for one that is no address at all."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def require_csrf(request: Request, sent: str, expected: str) -> None:
@@ -144,10 +152,21 @@ async def checked_form(request: Request, guest: Annotated[Guest, Depends(signed_
 
 
 async def _form_of(request: Request) -> FormData:
-    form = await request.form(max_files=24, max_fields=200, max_part_size=4 * 1024 * 1024)
-    if any("\0" in text for pair in form.multi_items() for text in pair if isinstance(text, str)):
-        raise BadInput("no_text", N_("The form holds a character that is no text (NUL)."))
+    try:
+        form = await request.form(max_files=24, max_fields=200, max_part_size=4 * 1024 * 1024)
+        for text in (word for pair in form.multi_items() for word in _words_of(pair)):
+            if "\0" in text:
+                raise BadInput("no_text", N_("The form holds a character that is no text (NUL)."))
+            text.encode()
+    except UnicodeError:  # a charset of the sender's choice decodes to half characters, or not at all
+        raise BadInput("no_text", N_("The form is not UTF-8 text.")) from None
     return form
+
+
+def _words_of(pair: tuple[str, str | UploadFile]) -> tuple[str, str]:
+    """Return a field's name, and its text or the name of its file."""
+    name, value = pair
+    return name, value if isinstance(value, str) else value.filename or ""
 
 
 def text_of(form: FormData, name: str) -> str:
@@ -158,7 +177,10 @@ def text_of(form: FormData, name: str) -> str:
 
 def local_path(target: str) -> str:
     """Return a path of this very site, or the board: a sign-in never leads elsewhere."""
-    parts = urlsplit(target)
+    try:
+        parts = urlsplit(target)
+    except ValueError:  # e.g. `//[`
+        return "/"
     if parts.scheme or parts.netloc or not target.startswith("/") or target.startswith(("//", "/\\")) or "\n" in target or "\\" in target:
         return "/"
     return target

@@ -136,6 +136,18 @@ def test_a_fault_of_our_own_is_70_and_says_how_to_see_more(
     assert captured.out == ""
 
 
+@pytest.mark.parametrize(("value", "why"), [("abc", "it must be a whole number"), ("99999", "it is too large"), ("0", "it is too small")])
+def test_a_setting_with_a_value_that_it_cannot_have_is_named_before_anything_starts(
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: str, why: str
+) -> None:
+    monkeypatch.setenv("QUADGATE_WEB_PORT", value)
+    settings.cache_clear()
+    assert run(monkeypatch, "up") == cli.REFUSED
+    said = capsys.readouterr().err
+    assert f"QUADGATE_WEB_PORT has a value that it cannot have ({why})" in said
+    assert len(said.splitlines()) == 1
+
+
 def test_a_refusal_is_65_and_one_sentence(state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "user", "token", "nobody", "--name", "a script") == cli.REFUSED
     assert capsys.readouterr().err == "There is no user nobody.\n"

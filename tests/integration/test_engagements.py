@@ -101,6 +101,13 @@ def test_rates_and_counts_of_tokens_are_no_secrets_and_stay_numbers() -> None:
     assert read_file(DEMO).targets["engine"]["physics"] == yaml.safe_load(DEMO)["targets"]["engine"]["physics"]
 
 
+def test_a_number_that_no_json_could_show_again_is_refused() -> None:
+    with pytest.raises(BadInput) as caught:
+        read_file(DEMO.replace("port: 18461", "port: 1.0e+390"))
+    assert [e.pointer for e in caught.value.errors] == ["/targets/engine"]
+    assert "1.7e308" in caught.value.errors[0].text("zh_CN")
+
+
 def test_a_small_file_that_unfolds_without_end_is_refused() -> None:
     bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
     with pytest.raises(BadInput) as caught:

@@ -46,10 +46,26 @@ def test_signing_out_ends_the_session_on_the_server_too(cast: Cast) -> None:
     assert browser.get("/").status_code == 303
 
 
-@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "evil"])
+@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "evil", "//[", "//℀"])
 def test_a_sign_in_never_leads_to_another_site(cast: Cast, target: str) -> None:
     answer = Browser().post("/sign-in", login="li.wei", password=PASSWORD, next=target)
     assert answer.headers["location"] == "/"
+
+
+def test_an_address_that_is_none_is_no_error_of_the_service(cast: Cast) -> None:
+    assert Browser().get("/sign-in?next=//[").status_code == 200
+    assert Browser("li.wei").get("/sign-in?next=//[").headers["location"] == "/"
+    assert Browser().post("/sign-in", headers={"Origin": "http://["}, login="li.wei", password=PASSWORD).status_code == 403
+
+
+@pytest.mark.parametrize("charset", ["unicode_escape", "punycode", "undefined"])
+@pytest.mark.parametrize("field", ['name="login"', 'name="file"; filename="\\\\ud800"'])
+def test_a_form_in_a_charset_that_decodes_to_no_text_is_refused(cast: Cast, charset: str, field: str) -> None:
+    body = f"--b\r\nContent-Disposition: form-data; {field}\r\n\r\n\\ud800\r\n--b--\r\n".encode()
+    kind = {"Content-Type": f"multipart/form-data; boundary=b; charset={charset}", "Origin": "http://testserver"}
+    answer = Browser().http.post("/sign-in", content=body, headers=kind)
+    assert answer.status_code == 422
+    assert "not UTF-8 text" in answer.text
 
 
 def test_a_form_without_the_token_of_this_session_does_nothing(cast: Cast) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from decimal import Decimal
 
 import pytest
@@ -49,6 +50,40 @@ def test_a_hostile_file_ends_in_a_sentence(text, says):
         read_yaml(text)
     assert says in caught.value.text.en
     assert caught.value.text.zh
+
+
+@pytest.mark.parametrize(
+    ("text", "en", "zh"),
+    [
+        (
+            "a: b: c",
+            "line 1, column 5: not readable as YAML: a `key: value` cannot begin here.",
+            "第 1 行第 5 列：无法按 YAML 解析：此处不能出现“键: 值”。",
+        ),
+        ("a: 1\n b: 2", "line 2, column 3", "此处不能出现“键: 值”"),
+        ("- a\nb: 1", "the indentation does not go on as it began", "缩进与前文不一致"),
+        ("a:\n\t- 1", "a tab indents nothing", "制表符不能用于缩进"),
+        ("a: [1, 2", "the closing `]` is missing", "缺少“,”或右方括号“]”"),
+        ("a: {b: 1", "the closing `}` is missing", "缺少“,”或右花括号“}”"),
+        ("a: 'x", "the closing quote is missing", "缺少右引号"),
+        ("a: @x", "no value can begin with '@'", "值不能以 '@' 开头"),
+        ('a: "\\q"', "'q' cannot stand behind a backslash", "反斜杠后不能是 'q'"),
+        ("a: *b", "the alias 'b' names nothing", "别名 'b' 未定义"),
+        ("abc\nd: 1", "a `key: value` cannot begin here", "此处不能出现"),
+        ("a: 1\nbcd\ne: 2", "a key without its `:`", "缺少冒号"),
+        ("a: 1\n---\nb: 2", "another begins here", "此处开始了另一个"),
+        ("a: {<<: 1}", "only a map can be merged", "只能合并映射"),
+        ("a: \x01", "a control character", "控制字符"),
+        ("a: 1\na: 2", "the key 'a' stands twice", "键 'a' 重复"),
+    ],
+)
+def test_what_is_no_yaml_is_said_in_the_words_of_either_reader(text, en, zh):
+    with pytest.raises(BadYaml) as caught:
+        read_yaml(text)
+    said = caught.value.text
+    assert en in said.en
+    assert zh in said.zh
+    assert not re.search(r"[a-z]{3,} [a-z]{2,}", said.zh), said.zh
 
 
 @pytest.mark.parametrize("written", ["010", "0x1F", "3:04:05", "2026-12-01", ".inf", ".nan", "1.0e+999999999", "1.0e-999999999", "1" * 5000])
