@@ -169,7 +169,7 @@ class CauseBody(Taken):
 
     event: str = Field(min_length=1, max_length=200, examples=["boot:3f1c0a52-8f5e-4b0e-9d8e-0a4c7b1f9e11"])
     kind: str = Field(examples=["power"], description="power, network, cooling, maintenance, host or other")
-    text: str = Field(min_length=3, max_length=2000, examples=["The rack lost its feed B at 03:12; see the report of the site."])
+    text: str = Field(min_length=2, max_length=2000, examples=["The rack lost its feed B at 03:12; see the report of the site."])
 
 
 class JudgementList(BaseModel):

@@ -24,7 +24,7 @@ from app.kit.i18n import N_
 from app.plans import repository as plans
 
 DECISIONS = ("approve", "reject")
-LONGEST_COMMENT = 4000
+SHORTEST_REASON, LONGEST_COMMENT = 2, 4000  # two characters are a word in Chinese
 
 
 def approve(
@@ -169,7 +169,7 @@ def _check_decision(decision: str, comment: str) -> None:
     problems = []
     if decision not in DECISIONS:
         problems.append(FieldProblem("/decision", N_("The decision is approve or reject.")))
-    if decision == "reject" and len(comment.strip()) < 3:
+    if decision == "reject" and len(comment.strip()) < SHORTEST_REASON:
         problems.append(FieldProblem("/comment", N_("A rejection needs a reason: say what would have to change.")))
     if len(comment) > LONGEST_COMMENT:
         problems.append(FieldProblem("/comment", N_("A comment has at most {most} characters."), {"most": LONGEST_COMMENT}))

@@ -53,7 +53,7 @@ __all__ = [
     "submit_form",
     "version",
 ]
-LONGEST_REASON = 2000
+SHORTEST_REASON, LONGEST_REASON = 2, 2000  # two characters are a word in Chinese
 
 
 def start_attempt(s: Session, *, engagement_id: str, gate: str, rehearsal: bool = False, actor: Actor) -> Attempt:
@@ -217,8 +217,8 @@ def _counts(least: int, count: int) -> dict[str, int]:
 def reason_of(text: str, pointer: str) -> str:
     """Return a reason as it is kept. Raises BadInput when it says nothing or too much."""
     text = text.strip()
-    if not 3 <= len(text) <= LONGEST_REASON:
-        field = FieldProblem(pointer, N_("A reason of 3 to {most} characters is needed."), {"most": LONGEST_REASON})
+    if not SHORTEST_REASON <= len(text) <= LONGEST_REASON:
+        field = FieldProblem(pointer, N_("A reason of {least} to {most} characters is needed."), {"least": SHORTEST_REASON, "most": LONGEST_REASON})
         raise BadInput("reason_needed", N_("Say why: the reason stands in the record."), [field])
     return text
 

@@ -11,6 +11,7 @@ import typer
 
 from app.commands.language import Language, in_terminal
 from app.kit.i18n import N_
+from app.kit.terminal import say
 from gates.model import Problem, Reading
 from gates.readers.registry import READERS, read
 from gates.text import Text
@@ -65,9 +66,9 @@ def _document(reading: Reading) -> dict[str, object]:
 def _print_lines(reading: Reading, language: str) -> None:
     for o in reading.observations:
         labels = " ".join(f"{k}={v}" for k, v in o.labels.items())
-        print(f"{o.quantity:32} {o.json()['value']} {o.unit if o.unit not in ('text', '1') else ''}  {labels}".rstrip())
+        say(f"{o.quantity:32} {o.json()['value']} {o.unit if o.unit not in ('text', '1') else ''}  {labels}".rstrip())
     for p in reading.problems:
-        print(f"! {p.code}: {p.message.in_language(language)}", file=sys.stderr)
+        say(f"! {p.code}: {p.message.in_language(language)}", err=True)
 
 
 def _print_list(as_json: bool, language: str) -> None:

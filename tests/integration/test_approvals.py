@@ -103,13 +103,13 @@ def test_a_person_decides_once_and_a_rejection_needs_a_reason_and_stays_visible(
         with pytest.raises(BadInput) as caught:
             _seal(s, engagement, cast.chen_jing, decision="reject")
         assert caught.value.errors[0].pointer == "/comment"
-        _seal(s, engagement, cast.chen_jing, decision="reject", comment="限值有误")
+        _seal(s, engagement, cast.chen_jing, decision="reject", comment="有误")
         with pytest.raises(Refused, match="decided"):
             _seal(s, engagement, cast.chen_jing)
         _seal(s, engagement, cast.wang_fang)
         assert current(s, engagement.id).sealed_at is None
         shown = overview(s, engagement_id=engagement.id, actor=cast.viewer)["plan"]["approvals"]
-    assert [(a["decision"], a["comment"]) for a in shown] == [("reject", "限值有误"), ("approve", "")]
+    assert [(a["decision"], a["comment"]) for a in shown] == [("reject", "有误"), ("approve", "")]
 
 
 def test_an_approval_is_never_changed_nor_removed(cast: Cast) -> None:

@@ -51,6 +51,14 @@ def test_the_problems_can_be_read_in_chinese(tmp_path):
     assert "文件为空" in done.stderr
 
 
+def test_what_a_tool_says_never_steers_the_terminal_of_the_reader(tmp_path):
+    (tmp_path / "hostile").write_text(json.dumps({"serial_number": "S\x1b]0;title\x07", "model_name": "M\x1b[2J\u202e"}), encoding="utf-8")
+    done = run("smartctl", str(tmp_path / "hostile"))
+    assert "S\\x1b]0;title\\x07" in done.stdout
+    assert "M\\x1b[2J\\u202e" in done.stdout
+    assert not {"\x1b", "\x07", "\u202e"} & set(done.output)
+
+
 def test_a_file_that_is_not_there_is_not_a_complete_one(tmp_path):
     done = run("fio", str(tmp_path / "gone"), "--json")
     assert done.exit_code == 3
