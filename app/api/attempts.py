@@ -45,7 +45,10 @@ def read_events(request: Request, attempt_id: str, actor: Caller, limit: Limit =
 
 @router.get("/samples", summary="What the jobs measured", response_model=SamplePage)
 def read_samples(request: Request, attempt_id: str, actor: Caller, limit: Limit = 200, cursor: Cursor = None) -> Response:
-    """List the samples that were fetched so far, oldest first. The evidence bundle is the truth of a verdict, this is the live view."""
+    """List the samples that were fetched so far, oldest first. The evidence bundle is the truth of a verdict, this is the live view.
+
+    Of a soak they are a spread: at most 60 lines of a journal by poll, told by the gaps of `seq`. The bundle has them all.
+    """
     after = decode_number("sample", cursor)
     with read_session() as s:
         items = attempts.samples(s, attempt_id=attempt_id, after=after, limit=limit, actor=actor)

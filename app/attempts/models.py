@@ -123,7 +123,10 @@ class StepEvent(Base):
 
 
 class Sample(Base):
-    """One line of a job's journal, fetched by a poll; kept for the live page. The evidence file is the truth of a verdict."""
+    """One line of a job's journal, fetched by a poll; kept for the live page. The evidence file is the truth of a verdict.
+
+    Of a soak each poll keeps a spread of its lines, the first and the last among them: the ends of `seq` tell how many there were.
+    """
 
     __tablename__ = "sample"
     __table_args__ = (UniqueConstraint("step_id", "stream", "seq"), Index("ix_sample_attempt", "attempt_id", "id"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 TRIES_MAX = 3  # a lost run of a repeatable step is tried again this often in all, then a person is asked
 WATCH_S, WATCH_MAX_S = 1.0, 5.0  # between two looks at a living host process: longer while it says nothing; its own nudge comes sooner
 POLL_WATCH_S = 10.0  # of a poll, which takes seconds: only where its nudge was lost
+POLL_LINES_MAX = 60  # of each journal of a soak that one poll keeps for the live page: a million requests are in the evidence, nobody reads them here
 POLLS_KEPT = 2  # run directories of polls that were read, for whoever looks into them
 BUSY_S = 5.0  # a host lock is held by another attempt
 PUSH_BACK_S = 15.0  # a row that could not be moved at all: later, never in a spin

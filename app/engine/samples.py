@@ -39,6 +39,13 @@ def rows_of(chunk: Mapping[str, Any], fetched: int) -> tuple[list[tuple[int, dic
     return rows, int(chunk.get("to", start + len(data.encode())))
 
 
+def spread(rows: list[tuple[int, dict[str, Any]]], most: int) -> list[tuple[int, dict[str, Any]]]:
+    """Return at most so many rows (two or more), evenly spread, with the first and the last: these tell by their numbers how many there were."""
+    if len(rows) <= most:
+        return rows
+    return [rows[n * (len(rows) - 1) // (most - 1)] for n in range(most)]
+
+
 def storing(attempt_id: str, step_id: str, stream: str, rows: list[tuple[int, dict[str, Any]]]) -> Callable[[Session], None]:
     """Return the write that stores samples; a sequence number that is there already is left alone."""
 

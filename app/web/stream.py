@@ -192,11 +192,14 @@ def phase_words(record: dict[str, Any] | None, locale: str) -> str:
 
 
 def arrival_rate(samples: list[dict[str, Any]]) -> float | None:
-    """Return samples a second over a batch, by the target's monotonic clock; None where that cannot be said."""
-    stamps: list[int] = [s["data"]["mono_ns"] for s in samples if is_record(s) and isinstance(s["data"].get("mono_ns"), int)]
-    if len(stamps) < 2 or stamps[-1] <= stamps[0]:
+    """Return requests a second over a batch, by their numbers and the target's monotonic clock; None where that cannot be said."""
+    known = [row for row in samples if is_record(row) and isinstance(row["data"].get("mono_ns"), int)]
+    known = [row for row in known if row["step_id"] == known[-1]["step_id"]]
+    if not known:
         return None
-    return (len(stamps) - 1) / ((stamps[-1] - stamps[0]) / 1e9)
+    passed: int = known[-1]["data"]["mono_ns"] - known[0]["data"]["mono_ns"]
+    requests: int = known[-1]["seq"] - known[0]["seq"]
+    return requests / (passed / 1e9) if passed > 0 and requests > 0 else None
 
 
 def _frame(event: str, data: Any, at: Position) -> bytes:

@@ -14,6 +14,7 @@ from typing import Any
 SHORT = {
     "WATCH_S": 0.5,
     "POLL_WATCH_S": 1.0,
+    "POLL_LINES_MAX": 10**6,  # every line of a journal is held against the target's own
     "POLLS_KEPT": 10**6,  # their files are what the stored events are held against (checks.py)
     "BUSY_S": 1.0,
     "PUSH_BACK_S": 2.0,

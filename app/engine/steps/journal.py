@@ -14,6 +14,7 @@ from app.attempts.models import SKIPPED, Attempt, Sample, Step
 from app.engine import durable, expected, samples
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome
+from app.engine.policy import POLL_LINES_MAX
 from app.kit.db import read_session
 from gates.model import StepKind
 from gates.text import Text
@@ -57,6 +58,8 @@ def rest(ctx: Ctx, packs: Path) -> tuple[list[Write], dict[str, Any]]:
 
 def _take(ctx: Ctx, name: str, chunk: Mapping[str, Any], offsets: dict[str, Any]) -> list[Write]:
     rows, offsets[name] = samples.rows_of(chunk, int(offsets.get(name, 0)))
+    if (ctx.current.spec.get("params") or {}).get("kind") == "soak":
+        rows = samples.spread(rows, POLL_LINES_MAX)
     stream = name.removesuffix(".jsonl")
     return [samples.storing(ctx.attempt.id, ctx.current.id, stream, rows)] if rows else []
 
