@@ -22,7 +22,7 @@ from app.commands.language import in_terminal, of_terminal
 from app.kit.errors import QuadgateError
 from app.kit.i18n import N_
 from app.kit.terminal import say
-from app.settings import Settings
+from app.settings import Settings, settings
 
 USAGE, INTERNAL, REFUSED, INTERRUPTED, NO_READER = 64, 70, 65, 130, 141
 
@@ -136,6 +136,29 @@ OTHER = N_("it is of another kind")
 def _internal(error: Exception) -> int:
     """Say that something failed which nobody foresaw."""
     logging.getLogger("quadgate").debug("internal error", exc_info=True)
+    if _lacks_tables(error):
+        told = N_(
+            "The database of the state folder {folder} has not the tables of this version: nothing was started with this folder yet, or another "
+            "version was. Let QUADGATE_STATE_DIR name the right folder, or bring it up to date: quadgate db upgrade"
+        )
+        say(in_terminal(told, folder=settings().state_dir), err=True)
+        return REFUSED
     told = N_("quadgate met an internal error: {kind}: {error}. QUADGATE_LOG=debug shows where.")
     say(in_terminal(told, kind=type(error).__name__, error=error), err=True)
     return INTERNAL
+
+
+def _lacks_tables(error: Exception) -> bool:
+    """Tell whether a command failed since its database is empty or of another version."""
+    if "sqlalchemy" not in sys.modules:  # a command without a database; the import alone would take longer than it does
+        return False
+    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+    from app.kit import migrate
+
+    if not isinstance(error, DBAPIError):
+        return False
+    try:
+        return migrate.current() != migrate.head()
+    except SQLAlchemyError:  # the database is away: that is another story
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -146,6 +147,15 @@ def test_a_setting_with_a_value_that_it_cannot_have_is_named_before_anything_sta
     said = capsys.readouterr().err
     assert f"QUADGATE_WEB_PORT has a value that it cannot have ({why})" in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("words", [["user", "list"], ["audit", "verify"], ["user", "token", "li.wei", "--name", "x"]], ids=" ".join)
+def test_a_state_folder_without_a_database_is_said_in_a_sentence_and_no_sql(tmp_path: Path, words: list[str]) -> None:
+    environment = {**os.environ, "QUADGATE_STATE_DIR": str(tmp_path), "QUADGATE_DATABASE_URL": "", "LC_ALL": "zh_CN.UTF-8"}
+    done = subprocess.run([*QUADGATE, *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (cli.REFUSED, "")
+    assert f"状态目录 {tmp_path} 的数据库中没有本版本的数据表" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_refusal_is_65_and_one_sentence(state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
