@@ -27,7 +27,7 @@ from app.up.part import Part, kill
 from gates.text import Text
 
 log = logging.getLogger("quadgate.up")
-START_S, CANARY_LATE_S, BROKER_MUTE_S = 60.0, 90.0, 5.0
+START_S, CANARY_LATE_S, BROKER_MUTE_S, LOOK_S, AGAIN_S = 60.0, 90.0, 5.0, 0.3, 2.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Supervisor:
         self._over = threading.Event()
         self._watcher: threading.Thread | None = None
         self._began = 0.0
+        self._written: dict[str, int] = {}  # the parts as the record of them on the disk says
         self._answered = 0.0  # when the broker was last known to answer
 
     def start(self, *, web: bool = True, wait: bool = True) -> None:
@@ -225,22 +226,36 @@ class Supervisor:
         with self._guard:
             part.start()
             self._parts[name] = part
-            leftovers.write_down(self._record, self.pids())
+            self._written = self.pids()
+            leftovers.write_down(self._record, self._written)
 
     def _watch(self) -> None:
-        """Start parts again that ended, and a worker that lives and does nothing."""
-        while not self._over.wait(0.3):
-            with self._guard:
-                again = [part.name for part in self._parts.values() if part.look_after()]  # each of them, not only up to the first
-                if again:
-                    log.warning("ended and started again: %s", ", ".join(again))
-                    leftovers.write_down(self._record, self.pids())
-                if self._mute():
-                    log.warning("the broker lives and has not answered on its socket for %s s: it is started again", BROKER_MUTE_S)
-                    self._parts["broker"].stop(5)
-                if self._deaf():
-                    log.warning("no canary came back for %s s: the worker is started again", CANARY_LATE_S)
-                    self._parts["worker"].stop(5)
+        """Look after the parts until the end. A disk that is full, or a process that cannot be started now, must not end the watch itself."""
+        pause = LOOK_S
+        while not self._over.wait(pause):
+            pause = LOOK_S
+            try:
+                with self._guard:
+                    self._look_after()
+            except Exception as error:
+                pause = AGAIN_S
+                log.warning("the parts could not all be looked after, which is tried again in %s s: %s", AGAIN_S, error)
+
+    def _look_after(self) -> None:
+        """Start parts again that ended, a broker that lives out of reach, and a worker that lives and does nothing."""
+        again = [part.name for part in self._parts.values() if part.look_after()]  # each of them, not only up to the first
+        if again:
+            log.warning("ended and started again: %s", ", ".join(again))
+        if self._mute():
+            log.warning("the broker lives and has not answered on its socket for %s s: it is started again", BROKER_MUTE_S)
+            self._parts["broker"].stop(5)
+        if self._deaf():
+            log.warning("no canary came back for %s s: the worker is started again", CANARY_LATE_S)
+            self._parts["worker"].stop(5)
+        pids = self.pids()
+        if pids != self._written:  # at last, since a full disk refuses it
+            leftovers.write_down(self._record, pids)
+            self._written = pids
 
     def _mute(self) -> bool:
         """Tell whether our broker lives but cannot be reached, as when its socket was removed under it."""

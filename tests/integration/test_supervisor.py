@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -200,3 +203,32 @@ def test_a_database_that_is_away_says_nothing_about_the_worker_and_the_watch_goe
     part._started = -1e9
     watched._parts["worker"] = part
     assert not watched._deaf()
+
+
+def test_a_disk_that_refuses_the_record_ends_no_watch_and_the_record_is_made_good(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from app.up import supervisor
+
+    monkeypatch.setattr(supervisor, "AGAIN_S", 0.05)
+    refused, real = [], supervisor.leftovers.write_down
+
+    def full(path: Path, pids: dict[str, int]) -> None:
+        if len(refused) < 2:
+            refused.append(pids)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(path, pids)
+
+    watched = Supervisor()
+    part = supervisor.Part("beat", ["sleep", "60"], environment=dict(os.environ), cwd=ROOT, log=state / "beat.log")
+    watched._parts["beat"] = part
+    monkeypatch.setattr(supervisor.leftovers, "write_down", full)
+    watcher = threading.Thread(target=watched._watch, daemon=True)
+    watcher.start()
+    try:
+        wait_for(lambda: len(refused) == 2 and watched._record.exists())
+        assert json.loads(watched._record.read_text())["beat"]["pid"] == part.pid
+        part.kill_family()
+        wait_for(lambda: part.restarts == 2)
+    finally:
+        watched._over.set()
+        watcher.join(10)
+        part.kill_family()
