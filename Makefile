@@ -43,7 +43,7 @@ test-faults-short: $(DEV) ## the same for four of them, as CI does (about ten mi
 test-config: $(DEV) ## what the roles render, held against the parsers of the pinned vLLM, LMCache and SGLang (490 MB once, then 25 s)
 	@$(PY) -m pytest lanes/config --timeout 1500 $(ARGS)
 
-test-hardware: $(DEV) ## fabric, array, volume and wiping by the real playbooks over SSH, deployed and removed twice; XFS on a loop device (two minutes)
+test-hardware: $(DEV) ## fabric, array, volume, wiping, engines and the target archive by the real playbooks, deployed and removed twice; XFS on a loop device (four minutes)
 	@$(PY) -m pytest lanes/hardware --timeout 1500 $(ARGS)
 
 test-sweep: $(DEV) ## seven bandwidths of the tier move G3 from fail through pass to above the band (about 14 minutes)

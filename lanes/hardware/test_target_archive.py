@@ -14,7 +14,7 @@ import pytest
 
 from app.settings import ROOT
 from tests.integration.role_lab import RoleLab
-from tests.integration.test_engine_role import container, image_archive
+from lanes.hardware.test_engine_role import container, image_archive
 from tests.wheels import tiny_wheel
 
 UNPACK = ROOT / "playbooks/roles/engine_vllm/files/unpack.py"
