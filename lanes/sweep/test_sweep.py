@@ -34,4 +34,4 @@ def test_the_verdict_follows_the_bandwidth_of_the_tier(demo, ratio, verdict, bec
     gains = [float(check["value"]) for check in checks if check["id"].startswith("g3.throughput_gain.")]
     assert gains
     for gain in gains:
-        assert 1 + gain == pytest.approx(ratio, rel=0.03)  # the throughput ratio is that of the bandwidths; the rest of a request takes its small share
+        assert 1 + gain == pytest.approx(ratio, rel=0.03)  # the rest of a request takes its small share
