@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from app.settings import ROOT
-from tests.integration.role_lab import RoleLab
 from lanes.hardware.test_engine_role import container, image_archive
+from tests.integration.role_lab import RoleLab
 from tests.wheels import tiny_wheel
 
 UNPACK = ROOT / "playbooks/roles/engine_vllm/files/unpack.py"
