@@ -63,18 +63,43 @@ def detect(data: bytes) -> str | Text:
         return problem.message
     head = data[:_HEAD].decode("utf-8", "replace").lstrip("\ufeff \r\n\t")
     named = [c.name for c in CLIENTS.values() if c.csv_head and head.startswith(c.csv_head)]
+    value = None if named else first_document(data)
     if not named:
-        value = first_document(data)
         named = [c.name for c in CLIENTS.values() if c.known_by(value)]
     if len(named) == 1:
         return named[0]
     known = ", ".join(CLIENTS)
+    refusal = None if named else _no_result(value)
+    if refusal is not None:
+        return refusal
     if named:
         return Text("It could be a file of {found}: name the tool.", "可能是 {found} 的文件：请指明工具。").fill(found=", ".join(named))
     return Text(
         "It bears the signature of no known client. If it is a result of one of them, name the tool: {known}.",
         "文件没有任何已知客户端的特征。若确为其中之一的结果，请指明工具：{known}。",
     ).fill(known=known)
+
+
+_SIMULATOR = Text(
+    "It is a result of the MLCommons KV-cache benchmark, a storage simulator: no engine and no model took part, so it has no TTFT and no output "
+    "tokens per second of one, and nothing of it can be held against the limits. Bring the result of a client that drove the engine.",
+    "这是 MLCommons KV 缓存基准（存储模拟器）的结果：未经推理引擎与模型，不含其 TTFT 与每秒输出词元，无法与限值比较。请提供驱动引擎的客户端结果。",
+)
+_TRACE = Text(
+    "It is a Mooncake trace: the arrival times and lengths of requests and which blocks they share, what to ask and not what was measured. "
+    "Bring the result of the client that replayed it.",
+    "这是 Mooncake 轨迹：请求的到达时间、长度与共享块，是要发送的负载，而非测量结果。请提供回放该轨迹的客户端结果。",
+)
+
+
+def _no_result(value: Any) -> Text | None:
+    """Return why a file that is known, and no result of a client, is refused; None for any other."""
+    if not isinstance(value, dict):
+        return None
+    if {"timestamp", "input_length", "output_length", "hash_ids"} <= value.keys():
+        return _TRACE
+    storage = {"total_storage_io_latency", "storage_latencies"} & value.keys()
+    return _SIMULATOR if storage and {"requests_completed", "end_to_end_latencies"} & value.keys() else None
 
 
 def normalise(reading: Reading) -> RunFigures:

@@ -24,7 +24,7 @@ _ECC = {"correctable": "gpu.ecc_correctable", "uncorrectable": "gpu.ecc_uncorrec
 def read_amd_smi_static(data: bytes) -> Reading:
     """Read the GPUs of one host. The text `N/A` is no value."""
     found = Collector()
-    for gpu, index in _gpus(data, found):
+    for gpu, index in gpus(data, found):
         _identity(gpu, index, found)
     return found.reading()
 
@@ -32,7 +32,7 @@ def read_amd_smi_static(data: bytes) -> Reading:
 def read_amd_smi_metric(data: bytes) -> Reading:
     """Read ECC counts, PCIe link, temperatures, power and throttling of each GPU. A count that is missing or `N/A` is a problem."""
     found = Collector()
-    for gpu, index in _gpus(data, found):
+    for gpu, index in gpus(data, found):
         for kind, quantity in _ECC.items():
             found.number(part(gpu, "ecc"), f"total_{kind}_count", quantity, "1", gpu=index)
         _link(part(gpu, "pcie"), index, found)
@@ -52,7 +52,7 @@ def read_amd_smi_metric(data: bytes) -> Reading:
 def read_amd_smi_firmware(data: bytes) -> Reading:
     """Read the version of each firmware block of each GPU."""
     found = Collector()
-    for gpu, index in _gpus(data, found):
+    for gpu, index in gpus(data, found):
         blocks = rows(gpu, "fw_list")
         if not blocks:
             found.absent("fw_list", gpu.get("fw_list"), gpu=index)
@@ -65,16 +65,16 @@ def read_amd_smi_firmware(data: bytes) -> Reading:
     return found.reading()
 
 
-def _gpus(data: bytes, found: Collector) -> list[tuple[dict[str, Any], str]]:
+def gpus(data: bytes, found: Collector) -> list[tuple[dict[str, Any], str]]:
     """Return (GPU, index) of either root shape; an index that stands twice is a problem."""
     document = load_json(data, found)
     if document is None:
         return []
-    gpus = rows(document) if isinstance(document, list) else rows(document, "gpu_data")
-    if not gpus:
+    listed = rows(document) if isinstance(document, list) else rows(document, "gpu_data")
+    if not listed:
         found.trouble("empty_inventory", "amd-smi names no GPU.", "amd-smi 未列出任何 GPU。")
     out: dict[str, dict[str, Any]] = {}
-    for gpu in gpus:
+    for gpu in listed:
         index = exact(gpu.get("gpu"))
         if index is None:
             found.absent("gpu", gpu.get("gpu"))

@@ -1,7 +1,9 @@
-"""`dmidecode -t 1,17` as text: the machine's own identity and its memory modules.
+"""`dmidecode -t 1,4,17` as text: the machine's own identity, its processors and its memory modules.
 
 Observations: system.product, system.serial, system.maker, system.version (text);
+cpu.model (text; label `socket`), cpu.cores, cpu.cores_enabled, cpu.threads (1);
 memory.size (B; labels `locator`), memory.speed (1/s transfers), memory.part.
+An empty processor socket (`Unpopulated`) is no processor and no problem.
 dmidecode's GB are 1024**3 bytes. `No Module Installed` is an empty slot, not a problem; a module of `Unknown` size or speed is one (MODULE).
 """
 
@@ -35,9 +37,24 @@ def read_dmidecode(data: bytes) -> Reading:
                 found.text(fields, key, quantity)
             if available(fields.get("Version", "")):
                 found.see("system.version", fields["Version"], "text")
+        elif "Processor Information" in titles:
+            _processor(fields, found)
         elif "Memory Device" in titles:
             _module(fields, found)
     return found.reading()
+
+
+def _processor(fields: dict[str, str], found: Collector) -> None:
+    socket, status = fields.get("Socket Designation", ""), fields.get("Status", "")
+    if status.startswith("Unpopulated"):
+        return
+    found.text(fields, "Version", "cpu.model", socket=socket)
+    for key, quantity in (("Core Count", "cpu.cores"), ("Core Enabled", "cpu.cores_enabled"), ("Thread Count", "cpu.threads")):
+        if key in fields:
+            found.number(fields, key, quantity, "1", socket=socket)
+    if not status.endswith("Enabled"):
+        words = "The processor in {socket} says {raw} as its status.", "{socket} 的处理器状态显示为 {raw}。"
+        found.trouble("cpu_not_enabled", *words, socket=socket or "?", raw=status or "''")
 
 
 def _module(fields: dict[str, str], found: Collector) -> None:

@@ -14,11 +14,23 @@ from gates.readers.common import Collector, exact, load_json, part
 
 DATA_UNIT = 512_000  # bytes of one "data unit" (NVMe base specification, SMART / Health Information log)
 ZERO_CELSIUS = Decimal("273")  # nvme-cli and smartctl both convert with the whole number
+_HEAT = (  # optional: a drive of an older specification has none of them
+    ("warning_temp_time", "health.warning_temperature_time", "s", 60),
+    ("critical_comp_time", "health.critical_temperature_time", "s", 60),
+    ("thm_temp1_trans_count", "health.throttle1_begun", "1", 1),
+    ("thm_temp2_trans_count", "health.throttle2_begun", "1", 1),
+    ("thm_temp1_total_time", "health.throttle1_time", "s", 1),
+    ("thm_temp2_total_time", "health.throttle2_time", "s", 1),
+)
 KELVIN_RANGE = (Decimal(230), Decimal(400))  # outside of it the figure is in another unit
 
 
 def read_nvme_smart_log(data: bytes) -> Reading:
-    """Read one drive's SMART log: health.* (temperature in K, hours in h, percentages in %, bytes in B, counts in 1)."""
+    """Read one drive's SMART log: health.* (temperature in K, hours in h, percentages in %, bytes in B, counts in 1).
+
+    Where the drive tells them: how long it was above its warning and its critical temperature (the log counts minutes) and throttled (seconds),
+    in s, and how often it began to throttle (NVMe base specification, SMART / Health Information log).
+    """
     found = Collector()
     log = load_json(data, found)
     if log is None:
@@ -33,6 +45,9 @@ def read_nvme_smart_log(data: bytes) -> Reading:
     found.number(log, "power_on_hours", "health.power_on_hours", "h")
     found.number(log, "unsafe_shutdowns", "health.unsafe_shutdowns", "1")
     found.scaled(log, "data_units_written", "health.bytes_written", "B", DATA_UNIT)
+    for key, quantity, unit, scale in _HEAT:
+        if part(log, key) is not None:
+            found.scaled(log, key, quantity, unit, scale)
     return found.reading()
 
 

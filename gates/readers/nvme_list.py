@@ -53,7 +53,10 @@ def read_nvme_list(data: bytes) -> Reading:
 
 
 def read_nvme_list_subsys(data: bytes) -> Reading:
-    """Read each controller's path: drive.address (PCI or fabric address), drive.path_state, drive.nqn; labels `controller`, `subsystem`."""
+    """Read each controller's path: drive.address (PCI or fabric address), drive.path_state, drive.transport, drive.nqn.
+
+    Labels `controller`, `subsystem`. A transport is told where the tool writes one; what is no text is a problem.
+    """
     found = Collector()
     document = load_json(data, found)
     hosts = rows(document) if isinstance(document, list) else rows([document])
@@ -65,6 +68,8 @@ def read_nvme_list_subsys(data: bytes) -> Reading:
                     labels = {"controller": name} | ({"subsystem": str(subsystem["Name"])} if isinstance(subsystem.get("Name"), str) else {})
                     found.text(path, "Address", "drive.address", **labels)
                     found.text(path, "State", "drive.path_state", **labels)
+                    if "Transport" in path:
+                        found.text(path, "Transport", "drive.transport", **labels)
                     if isinstance(subsystem.get("NQN"), str) and subsystem["NQN"].strip():
                         found.text(subsystem, "NQN", "drive.nqn", **labels)
     return found.reading()

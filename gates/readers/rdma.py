@@ -1,7 +1,8 @@
 """RDMA ports: `rdma -j link show`, `ibv_devinfo -v`, and perftest (`ib_write_bw`).
 
 Observations: rdma.state, rdma.physical_state, rdma.netdev (text; labels `device`, `port`), rdma.firmware, rdma.link_layer (text),
-rdma.mtu_active, rdma.mtu_max (B), perftest.bandwidth (bit/s), perftest.message_rate (1/s), perftest.message_size (B).
+rdma.mtu_active, rdma.mtu_max (B), perftest.bandwidth (bit/s), perftest.message_rate (1/s), perftest.message_size (B),
+perftest.gid_index (1): which entry of the GID table was used, where the tool tells it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from gates.readers.common import Collector, available, decode, exact, load_json,
 _FIELD = re.compile(r"^\s*([A-Za-z_][\w ]*?):\s*(.*?)\s*$")
 _MTU = re.compile(r"^([0-9]{3,5}) \([0-9]\)$")
 _STATE = re.compile(r"^(PORT_[A-Z_]+) \([0-9]\)$")
+_GID = re.compile(r"^\s*GID index\s*:\s*([0-9]{1,4})\s*$")
 _COLUMNS = re.compile(r"BW average\[(?P<unit>[^\]]+)\]")
 _UNITS = {"Gb/sec": Decimal(10) ** 9, "MiB/sec": Decimal(8 * 1024 * 1024), "MB/sec": None}  # "MB/sec" meant MiB for years: doubtful
 
@@ -95,6 +97,9 @@ def read_perftest(data: bytes) -> Reading:
         return found.reading()
     unit: str | None = None
     for line in text.splitlines():
+        gid = _GID.match(line)
+        if gid:
+            found.see("perftest.gid_index", Decimal(gid[1]), "1")
         header = _COLUMNS.search(line)
         if header:
             unit = header["unit"]
@@ -124,6 +129,8 @@ def read_perftest_json(data: bytes, *, report_gbits: bool | None) -> Reading:
     labels = {"device": device.strip() if isinstance(device, str) else ""}
     found.number(part(document, "results"), "MsgSize", "perftest.message_size", "B", **labels)
     found.number(part(document, "results"), "n_iterations", "perftest.iterations", "1", **labels)
+    if part(document, "test_info", "GID_index") is not None:
+        found.number(part(document, "test_info"), "GID_index", "perftest.gid_index", "1", **labels)
     if report_gbits is None:
         found.trouble(
             "unknown_unit", "perftest's JSON carries no unit: its command line must be known.", "perftest 的 JSON 不带单位：必须知道其命令行参数。"

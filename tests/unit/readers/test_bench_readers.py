@@ -158,3 +158,14 @@ def test_every_client_is_a_reader_and_every_claim_it_leaves_open_has_a_title() -
         assert client.name in READERS
         assert set(client.cannot_prove) <= {*TITLES, *OWN_TITLES}
         assert set(NEVER_PROVEN) <= set(client.cannot_prove)
+
+
+TRACE = b'{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47]}\n' * 2
+SIMULATED = json.dumps({"requests_completed": 549, "total_storage_io_latency": 48.8, "end_to_end_latencies": [], "storage_latencies": []}).encode()
+
+
+@pytest.mark.parametrize(("data", "says", "zh"), [(TRACE, "Mooncake trace", "轨迹"), (SIMULATED, "storage simulator", "存储模拟器")])
+def test_what_is_known_and_no_result_of_a_client_is_refused_by_its_name(data, says, zh):
+    refusal = detect(data)
+    assert says in refusal.en
+    assert zh in refusal.zh
