@@ -27,7 +27,7 @@ _ARRIVAL = (
 )
 _MAIN = (
     *(g3.FAILURES, g3.HITS, g3.IDENTITY, g3.LOAD_ERRORS, g3.TTFT_DROP, g3.THROUGHPUT_GAIN, g3.TTFT_P99, g3.TPOT_P99, g3.SLA),
-    *(g3.RECOMPUTE, *g3.OPTIONAL.values()),
+    *(g3.RECOMPUTE, *g3.OPTIONAL.values(), g3.CACHED_TOKENS, g3.STORE_FAILURES),
 )
 
 
@@ -39,9 +39,9 @@ def _first(gate: str) -> tuple[Declared, ...]:
 DECLARED: Mapping[str, tuple[Declared, ...]] = MappingProxyType(
     {
         "G1": (common.attempt("G1"), *_ARRIVAL),
-        "G2": (*_first("G2"), *G2_CHECKS),
-        "G3": (*_first("G3"), *_MAIN),
-        "G4": (*_first("G4"), *G4_CHECKS),
+        "G2": (*_first("G2"), *G2_CHECKS, common.client_cpu("G2")),
+        "G3": (*_first("G3"), *_MAIN, common.client_cpu("G3")),
+        "G4": (*_first("G4"), *G4_CHECKS, common.client_cpu("G4")),
     }
 )
 

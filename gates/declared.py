@@ -18,6 +18,7 @@ _OPEN = Text("Not judged.", "未判定。")
 
 NONE_BAD = Text("none may breach; anything unknown is inconclusive", "不得有任何违反；有未知则无法判定")
 EXACT = Text("exact comparison, ends included", "精确比较，含端点")
+_NOT_TOLD = Text("Nothing that this attempt brought tells it; for information only.", "本次尝试的证据未给出此项；仅供参考的项目。")
 INFORMS = Text("for information", "仅供参考")
 
 
@@ -75,6 +76,11 @@ class Declared:
         title = self.blank(plan, name=self.shown_as, kind="KIND").title
         reason = Text("The plan does not require this evidence ({g}), and none was brought.", "计划未要求此项证据（{g}），且未提供。")
         return {"check": self.id, "title": title.json(), "reason": reason.fill(g=self.group).json()}
+
+    def not_told(self, plan: Plan) -> dict[str, Any]:
+        """Return the entry of an advisory check that nothing in this attempt tells."""
+        title = self.blank(plan, name=self.shown_as, kind="KIND").title
+        return {"check": self.id, "title": title.json(), "reason": _NOT_TOLD.json()}
 
 
 def by_agreement(declared: Declared, plan: Plan, result: CheckResult, *, brought: bool) -> CheckResult | dict[str, Any]:

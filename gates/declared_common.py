@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from gates.declared import Declared, exactly
+from gates.declared import EXACT, Declared, at_most, exactly
+from gates.model import Severity
 from gates.text import Text
 
 
@@ -48,4 +49,19 @@ def validity(gate: str) -> Declared:
         "claims",
         rule=Text("a breach of the rig is invalid, a doubt is inconclusive", "测试装置问题判为无效，存疑则无法判定"),
         limit=exactly(lambda _: Decimal(0)),
+    )
+
+
+def client_cpu(gate: str) -> Declared:
+    """Return the advisory check of what the measuring client itself used of a processor."""
+    return Declared(
+        f"{gate.lower()}.client_cpu",
+        Text("Processor share of the client", "客户端处理器占用"),
+        "lower",
+        ("every run or soak: client.json",),
+        "validity.client_cpu_max",
+        "client_cpu",
+        rule=EXACT,
+        limit=at_most(lambda p: p.validity.client_cpu_max),
+        severity=Severity.ADVISORY,
     )

@@ -15,6 +15,7 @@ from gates.g2.volume import volume_checks
 from gates.model import CheckResult, GateJudgement, GateSpec, Severity, StepKind, StepSpec, Verdict
 from gates.plan import Plan
 from gates.rules.claim import Findings, lacking
+from gates.rules.client_cost import client_cpu
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.decision import Effect
 from gates.rules.engine import IDENTITY
@@ -58,7 +59,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     checks = [evidence_check("G2", plan, gathered.problems, len(wanted_files(bundle, declared))), validity_check("G2", plan, standing)]
     for tier in plan.workload.tiers:
         checks += [_repeatable(plan, gathered.findings, standing, tier, what) for what in ("ttft_p50", "throughput")]
-    volume = tuple(volume_checks(plan, bundle))
+    volume = (*volume_checks(plan, bundle), client_cpu("G2", plan, gathered.findings.runs))
     checks += [row for row in volume if isinstance(row, CheckResult)]
     passed = all(check.verdict is Verdict.PASS for check in checks if check.severity is Severity.BLOCKING)
     return GateJudgement(

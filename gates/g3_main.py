@@ -13,11 +13,13 @@ from gates.g3.extension import FIRST_VERDICT, claimed, extension, way_on
 from gates.g3.figures import figures
 from gates.g3.limits import throughput_gain, ttft_drop
 from gates.g3.product import guards, product_checks, recompute_speedup
+from gates.g3.told import cached_tokens, store_failures
 from gates.model import CheckResult, ClaimResult, GateJudgement, GateSpec, StepSpec
 from gates.plan import Plan
 from gates.rules import across
 from gates.rules.claim import Findings
 from gates.rules.claim_table import TITLES
+from gates.rules.client_cost import client_cpu
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.decision import risk
 from gates.rules.run_claims import run_claims
@@ -69,7 +71,12 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         checks += [ttft_drop(plan, data, standing, tier), throughput_gain(plan, data, standing, tier), *guards(plan, data, standing, tier)]
     if plan.g3.optional.get("recompute_speedup") == "advisory" and "recompute" in plan.arms.once:
         checks += [recompute_speedup(data, standing, tier) for tier in plan.workload.tiers]
-    cells = cell_checks(data, bundle, standing)
+    cells = (
+        *cell_checks(data, bundle, standing),
+        cached_tokens(data, standing),
+        store_failures(data, standing),
+        client_cpu("G3", plan, data.runs),
+    )
     checks += [row for row in cells if isinstance(row, CheckResult)]
     untold = tuple(row for row in cells if isinstance(row, dict))
     return GateJudgement(

@@ -418,6 +418,8 @@ class Validity:
     replay_gain_max: Decimal = of(_RATIO)
     divergence_excess_max: Decimal = of(_RATIO)
     array_media_ratio_min: Decimal = of(_OPEN_RATIO)
+    # Share of one processor that the measuring client may use: beyond it a single-threaded loop may answer late (llm-bench 7.10). Informs only.
+    client_cpu_max: Decimal = later(_OPEN_RATIO, Decimal("0.6"))
 
 
 @dataclass(frozen=True)

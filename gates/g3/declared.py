@@ -134,6 +134,33 @@ LOAD_ERRORS = Declared(
     limit=at_most(lambda _: Decimal(0)),
     arm="candidate",
 )
+CACHED_TOKENS = Declared(
+    "g3.candidate_cached_tokens",
+    Text("Every request is served its stored prefix", "每个请求均由已存前缀提供"),
+    "higher",
+    _RUNS,
+    "validity.external_hits_min",
+    "least share of one request",
+    rule=Text("the least share of any measured request, by the engine's own account of it", "任一测量请求的最低占比，以引擎对该请求的记账为准"),
+    limit=at_least(lambda p: p.validity.external_hits_min),
+    severity=Severity.ADVISORY,
+    arm="candidate",
+)
+STORE_FAILURES = Declared(
+    "g3.candidate_store_failures",
+    Text("Nothing failed to be stored", "没有写入失败"),
+    "lower",
+    ("run-1..n: counters.jsonl",),
+    "llm-bench 7.3",
+    "failures to store",
+    rule=Text(
+        "growth within the store phase and the measured phases, of the counters that engine or offload have",
+        "写入与测量阶段内，引擎或卸载软件相应计数的增量",
+    ),
+    limit=at_most(lambda _: Decimal(0)),
+    severity=Severity.ADVISORY,
+    arm="candidate",
+)
 RECOMPUTE = Declared(
     "g3.recompute_speedup.c{tier}",
     Text("TTFT p50 against recompute at c{tier}", "c{tier} 相对重算的 TTFT p50"),

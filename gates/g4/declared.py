@@ -121,6 +121,18 @@ CHECKS = (
         rule=_LINE,
         limit=at_most(lambda p: p.g4.excursion_max),
     ),
+    Declared(
+        "g4.excursion_hits",
+        Text("No trend over the soak: hits of the external tier", "全程无趋势：外部层命中"),
+        "lower",
+        (*_TELEMETRY, *_RECORDS),
+        "g4.excursion_max",
+        "excursion_hits",
+        rule=Text("lower bound of the fall of a Theil-Sen line through the windows", "各窗口 Theil-Sen 拟合直线降幅的下界"),
+        limit=at_most(lambda p: p.g4.excursion_max),
+        severity=Severity.ADVISORY,
+        arm="candidate",
+    ),
     *_two(
         "steady",
         Text("Steady state: {n}", "稳态：{n}"),
@@ -153,7 +165,11 @@ CHECKS = (
             severity=Severity.ADVISORY,
             arm="candidate",
         )
-        for key, title in (("fds", Text("Open files do not leak", "打开的文件不泄漏")), ("threads", Text("Threads do not leak", "线程不泄漏")))
+        for key, title in (
+            ("fds", Text("Open files do not leak", "打开的文件不泄漏")),
+            ("threads", Text("Threads do not leak", "线程不泄漏")),
+            ("kv", Text("Files of the external tier do not grow without end", "外部层文件不持续增长")),
+        )
     ),
     Declared(
         "g4.telemetry_coverage",
@@ -187,6 +203,20 @@ CHECKS = (
         "counter_{name}",
         rule=Text("seen in every sample, never back within a boot, grown by 0", "每个样本均有，同一次开机内不回退，增量为 0"),
         limit=at_most(lambda _: Decimal(0)),
+        arm="candidate",
+    ),
+    Declared(
+        "g4.watched_{name}",
+        Text("Growth of what mends itself: {name}", "可自行纠正的计数增长：{name}"),
+        "told",
+        _TELEMETRY,
+        "acceptance 4",
+        "watched_{name}",
+        rule=Text(
+            "growth within boots, and per hour; a plan may name it in g4.fatal_counters",
+            "各次开机内的增量与每小时增量；计划可将其列入 g4.fatal_counters",
+        ),
+        severity=Severity.ADVISORY,
         arm="candidate",
     ),
     Declared(

@@ -18,7 +18,7 @@ _SHOWN = {"ttft_p50": Text("TTFT p50", "TTFT p50"), "throughput": Text("throughp
 
 def drift(soak: Soak, standing: Standing) -> list[CheckResult]:
     """Return the checks of TTFT p50 and throughput over time: no adverse change of level, no adverse trend, and whether it was steady."""
-    usable, few = _usable(soak)
+    usable, few = usable_windows(soak)
     out = []
     for name, upwards in (("ttft_p50", True), ("throughput", False)):
         values = [_value(s, name) or Fraction(0) for s in usable]
@@ -32,14 +32,14 @@ def _value(window: Slice, name: str) -> Fraction | None:
     return window.ttft_p50 if name == "ttft_p50" else window.output_per_s
 
 
-def _usable(soak: Soak) -> tuple[list[Slice], int]:
+def usable_windows(soak: Soak) -> tuple[list[Slice], int]:
     """Return the windows that carry a median and no injection, and how many had too few requests."""
     clean = [s for s in soak.slices if not soak.injected(soak.line.boot_id, s.start_ns, s.start_ns + soak.width_ns)]
     usable = [s for s in clean if s.ttft_p50 is not None and s.output_per_s > 0]
     return usable, len(clean) - len(usable)
 
 
-def _too_few(soak: Soak, usable: int, few: int) -> Text | None:
+def too_few(soak: Soak, usable: int, few: int) -> Text | None:
     """Return why the windows do not carry a judgement, or None."""
     least, share = 2 * soak.plan.g4.change_point.windows_min, soak.plan.g4.coverage_min
     if usable >= least and usable >= share * (usable + few):
@@ -50,7 +50,7 @@ def _too_few(soak: Soak, usable: int, few: int) -> Text | None:
     ).fill(u=usable, n=usable + few, w=soak.plan.g4.window, r=soak.plan.g4.window_requests_min, l=least, s=percent(share, places=0))
 
 
-def _more(soak: Soak) -> Text:
+def more_windows(soak: Soak) -> Text:
     """Return how many more requests, and in how many windows, it would have taken."""
     least = soak.plan.g4.window_requests_min
     short = [least - s.requests + s.errors for s in soak.slices if s.requests - s.errors < least]
@@ -67,9 +67,9 @@ def _level(
 ) -> CheckResult:
     limit, rule, shown = soak.plan.g4.hourly_drift_max, soak.plan.g4.change_point, _SHOWN[name]
     blank = check(soak, f"drift_{name}", soak.files("records.jsonl"))
-    short = _too_few(soak, len(values), few)
+    short = too_few(soak, len(values), few)
     if short:
-        return untold(blank, standing, reason=short, change=_more(soak))
+        return untold(blank, standing, reason=short, change=more_windows(soak))
     shift = worst_shift(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max))
     exact = Fraction(0) if shift is None else shift.size
     size, met = beside(exact, limit), exact <= Fraction(limit)
@@ -86,11 +86,11 @@ def _level(
 def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[int, Fraction]], few: int, *, upwards: bool) -> CheckResult:
     limit, shown = soak.plan.g4.excursion_max, _SHOWN[name]
     blank = check(soak, f"excursion_{name}", soak.files("records.jsonl"))
-    short = _too_few(soak, len(points), few)
+    short = too_few(soak, len(points), few)
     fit = theil_sen(points, float(soak.plan.decision.confidence)) if short is None else None
     if short or fit is None:
         few_windows = Text("Too few windows for a trend.", "窗口过少，无法判断趋势。")
-        return untold(blank, standing, reason=short or few_windows, change=_more(soak))
+        return untold(blank, standing, reason=short or few_windows, change=more_windows(soak))
     change = fit[0] * (points[-1][0] - points[0][0]) / middle_of([v for _, v in points])
     exact = max(Fraction(0), change if upwards else -change)
     adverse = beside(exact, limit)
@@ -116,7 +116,7 @@ def _steady(soak: Soak, standing: Standing, name: str, usable: set[int]) -> Chec
     tail = spread_and_slope(values[-rule.rounds :])
     if tail is None:
         gap = Text("One of the last {r} windows has too few requests.", "最后 {r} 个窗口中有窗口请求过少。").fill(r=rule.rounds)
-        return untold(blank, standing, reason=gap, change=_more(soak))
+        return untold(blank, standing, reason=gap, change=more_windows(soak))
     spread, slope = tail
     still = spread <= limits["spread_max"] and slope <= limits["slope_max"]
     said = Text(

@@ -12,6 +12,7 @@ from gates.bundle import INPUTS, Bundle
 from gates.g4.checks import duration, engine_restarts, error_budget, error_rate, injection_checks, soak_clock
 from gates.g4.declared import DURATION
 from gates.g4.drift import drift
+from gates.g4.hits import hits_trend, watched
 from gates.g4.sentinel import sentinel, windows
 from gates.g4.series import Soak, slices
 from gates.g4.telemetry import coverage, fatal_counters, handles, leak, rss_by_slice, tier_exercised
@@ -21,6 +22,7 @@ from gates.plan import Plan
 from gates.readers.strict import count
 from gates.rules import client
 from gates.rules.claim import Run
+from gates.rules.client_cost import client_cpu
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.estimates import ms, to_decimal
 from gates.rules.standing import Standing, counters_left_out, leave_out, not_tested, validity_check
@@ -52,20 +54,25 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
         change = Text("a soak whose requests and samples were brought whole would tell", "完整带回请求与样本的稳定性运行方可判定")
         checks.append(replace(DURATION.blank(plan), reason=nothing, change=change))
         return GateJudgement(checks=tuple(checks), claims=claims, not_tested=untold, risk=_RISK)
-    checks += [
+    rows: list[CheckResult | dict[str, Any]] = [
         duration(soak, standing),
         soak_clock(soak, standing),
         engine_restarts(soak, standing),
         error_rate(soak, standing),
         *error_budget(soak, standing),
         *drift(soak, standing),
+        hits_trend(soak, standing),
         leak(soak, standing),
         *handles(soak, standing),
         *coverage(soak, standing),
         *fatal_counters(soak, standing),
+        *watched(soak, standing),
         sentinel(soak, standing),
         *injection_checks(soak, standing),
+        *(client_cpu("G4", plan, [run]) for run in data.runs),
     ]
+    checks += [row for row in rows if isinstance(row, CheckResult)]
+    untold = (*untold, *(row for row in rows if isinstance(row, dict)))
     return GateJudgement(checks=tuple(checks), claims=claims, not_tested=untold, figures=_figures(soak), risk=_RISK)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gates.g4.answers import answer, check, untold
+from gates.g4.answers import answer, check, declared_as, untold
 from gates.g4.series import Soak
 from gates.g4.timeline import APPROVED, stamps_of
 from gates.model import CheckResult, ClaimResult, ClaimStatus
@@ -23,7 +23,7 @@ from gates.steps import telemetry_period_ns
 from gates.text import Text
 
 _PAGE, _KIB = 4096, 1024  # the kernel counts resident memory in pages (4 KiB or a multiple of it), free memory in KiB
-_HANDLES = ("fds", "threads")
+_HANDLES = ("fds", "threads", "kv")  # kv: bytes of the files of the external tier
 
 
 def _lives(soak: Soak) -> Text:
@@ -79,10 +79,16 @@ def leak(soak: Soak, standing: Standing) -> CheckResult:
     return answer(blank, standing, met=exact <= Fraction(limit), value=share, reason=reason, margin=limit - share)
 
 
-def handles(soak: Soak, standing: Standing) -> list[CheckResult]:
-    """Return the advisory checks of open files and threads: the lower bound of their growth over the horizon against their level."""
-    rule, out = soak.plan.g4.leak, []
+def handles(soak: Soak, standing: Standing) -> list[CheckResult | dict[str, Any]]:
+    """Return the advisory checks of open files, threads and the tier's files: the lower bound of their growth over the horizon against their level.
+
+    A tier whose files nobody sees, for want of a folder, has none to judge.
+    """
+    rule, out = soak.plan.g4.leak, list[CheckResult | dict[str, Any]]()
     for name in _HANDLES:
+        if name == "kv" and not (soak.telemetry.gauges["kv"] > 0).any():
+            out.append(declared_as("leak_kv").not_told(soak.plan))
+            continue
         limit = rule.handles_growth_max
         files = soak.files("telemetry.jsonl")
         blank = check(soak, f"leak_{name}", files)

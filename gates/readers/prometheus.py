@@ -19,6 +19,8 @@ LOCAL_HITS = "vllm:prefix_cache_hits_total"
 EXTERNAL_HITS = "vllm:external_prefix_cache_hits_total"
 LOAD_FAILURES = "vllm:kv_offload_load_failures_total"
 STORE_BYTES = "vllm:kv_offload_store_bytes_total"
+# What failed to be stored, or found no room: vLLM's offload (allocation_failure, stores_dropped), LMCache (put_failed_count).
+_STORE_FAILURES = re.compile(r"put_failed|allocation_failure|store_failures|stores_dropped")
 
 
 @lru_cache(maxsize=4096)
@@ -60,6 +62,13 @@ def growth(before: Any, after: Any, name: str, **labels: str) -> Decimal | None:
     """Return by how much a counter grew. None where it is missing on either side, or went down (the process was another one)."""
     low, high = total(before, name, **labels), total(after, name, **labels)
     return None if low is None or high is None or high < low else high - low
+
+
+def failures_to_store(metrics: Any) -> dict[str, Decimal]:
+    """Return the counters of failures to store by their series, as far as an endpoint exposes any; one that is no number is left out."""
+    rows = metrics.items() if isinstance(metrics, Mapping) else ()
+    known = {str(series): exact(raw) for series, raw in rows if _STORE_FAILURES.search(str(series).partition("{")[0])}
+    return {series: value for series, value in known.items() if value is not None and value >= 0}
 
 
 @dataclass(frozen=True)

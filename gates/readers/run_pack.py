@@ -42,6 +42,7 @@ class Request:
     mono_ns: int
     boot_id: str
     failure: str | None  # why it did not do its whole work; judged from the facts, not only from the driver's label
+    cached_tokens: int | None = None  # of its prompt, by the engine's own account; None where it does not say
 
     @property
     def failure_but_times(self) -> str | None:
@@ -199,6 +200,7 @@ def request_of(row: Mapping[str, Any]) -> Request | None:
         mono_ns=mono,
         boot_id=boot,
         failure=_failure(kind, status, (sent, first, end), finish, answered if prompt_count is not None else None),
+        cached_tokens=count(at(row, "usage", "cached_tokens")),
     )
 
 

@@ -19,6 +19,7 @@ from gates.readers.strict import Reader, at, count
 DEAD, UNSEEN = -1, -2  # instead of a process: it was gone; the sample does not show it
 _MONO: Path = ("mono_ns",)
 _WHOLE = re.compile(rb"\d{1,18}(?:\.0)?")
+WATCHED = ("ecc_corrected", "aer_correctable", "pcie_replays", "rdma_ack_timeouts")  # mended by themselves: told, not forbidden
 GAUGES: Mapping[str, Path] = {
     "rss": ("engine", "rss_bytes"),
     "fds": ("engine", "fds"),
@@ -43,6 +44,7 @@ class SoakTelemetry:
     counters: Mapping[str, Column]
     boots: tuple[str, ...] = ()
     lives: tuple[tuple[int, int], ...] = ()
+    hits: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # tokens of the external tier so far, -1 where a sample tells none
     hits_known: int = 0  # samples that show the tier's hits
     hits_grown: Decimal = Decimal(0)  # tokens, added up over restarts of the engine
 
@@ -52,7 +54,7 @@ class SoakTelemetry:
 
 def read_telemetry(reader: Reader, counters: Sequence[str], name: str = "telemetry.jsonl") -> SoakTelemetry:
     """Read the journal of samples with the counters that the plan names. What is wrong with it is recorded with the reader."""
-    sink = _Samples(tuple(counters))
+    sink = _Samples(tuple(dict.fromkeys((*counters, *WATCHED))))
     read_journal(reader, name, sink.wanted, sink)
     return sink.done()
 
@@ -107,6 +109,11 @@ class _Samples:
         if len(whole["seq"]) and (np.diff(whole["seq"]) < 0).any():
             order = np.argsort(whole["seq"], kind="stable")
             whole = {name: values[order] for name, values in whole.items()}
+        hits = np.full(len(whole["seq"]), -1, dtype=np.int64)
+        rows = np.searchsorted(whole["seq"], np.array([seq for seq, _ in self.hits], dtype=np.int64))
+        for row, (_, value) in zip(rows.tolist(), self.hits, strict=True):
+            if row < len(hits) and value < 2**62:
+                hits[row] = int(value)
         known = [value for _, value in sorted(self.hits, key=lambda pair: pair[0])]
         grown = sum((max(b - a, Decimal(0)) for a, b in itertools.pairwise(known)), Decimal(0))
         return SoakTelemetry(
@@ -117,6 +124,7 @@ class _Samples:
             counters={name: whole["counter " + name] for name in self.names},
             boots=tuple(self.boots),
             lives=tuple(self.lives),
+            hits=hits,
             hits_known=len(known),
             hits_grown=grown,
         )

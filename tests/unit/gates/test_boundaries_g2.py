@@ -57,6 +57,10 @@ def warm(runs: int) -> Evidence:
     return evidence
 
 
+def busy(thousandths: int) -> Evidence:
+    return g2_evidence(plan=small_plan()).json("run-2", "client.json", lambda d: d.update(cpu_s=thousandths / 100, wall_s=10))
+
+
 def members(lost: int) -> Evidence:
     return with_volume({f"       {n}     259        {n}        {n}      active sync   /dev/nvme{n}n1\n": "" for n in range(4 - lost, 4)})
 
@@ -67,6 +71,7 @@ TABLE: dict[str, tuple[Callable[[Any], Evidence], dict[int, Verdict]]] = {
     "g2.validity": (warm, {0: PASS, 1: INVALID}),
     "g2.ttft_p50_cv.c{tier}": (ttft, {-1: PASS, 0: PASS, 1: FAIL}),
     "g2.throughput_cv.c{tier}": (e2e, {1: PASS, 0: PASS, -1: FAIL}),
+    "g2.client_cpu": (busy, {599: PASS, 600: PASS, 601: FAIL}),
     "g2.volume.raid": (members, {0: PASS, 1: FAIL}),
     "g2.volume.stripe": (lambda width: with_volume({"swidth=512": f"swidth={width}"}), {511: FAIL, 512: PASS, 513: FAIL}),
     "g2.volume.mount": (lambda wrong: with_volume({"rw,noatime": "ro,noatime"} if wrong else {}), {0: PASS, 1: FAIL}),

@@ -71,6 +71,26 @@ def handles(name: str) -> Callable[[int], Evidence]:
     return lambda level: samples(lambda n, row: row["engine"].update({name: level + n - 156}))
 
 
+def files_of_the_tier(level: int) -> Evidence:
+    return samples(lambda n, row: row.update(kv_dir_bytes=level + n - 156))
+
+
+def fading(off: int) -> Evidence:
+    """Let the hits of twelve windows fall along a line by a tenth of their middle; those of a middle one are moved by `off` tokens."""
+    grown = [(231 - 2 * w) * 10**5 + off * (w == 5) for w in range(WINDOWS)]
+    so_far = [sum(grown[: w + 1]) for w in range(WINDOWS)]
+
+    def edit(n: int, row: dict[str, Any]) -> None:
+        window = min((n - 1) * PERIOD // WINDOW, WINDOWS - 1)
+        row["metrics"] = dict.fromkeys(row["metrics"], str(so_far[window] if n else 0))
+
+    return samples(edit)
+
+
+def busy(thousandths: int) -> Evidence:
+    return load().json("soak", "client.json", lambda d: d.update(cpu_s=thousandths / 100, wall_s=10))
+
+
 def silence(last: int, following: int, length: int) -> Callable[[int], Evidence]:
     """Let no sample come for `length` ns (and as many more as asked for) behind the sample `last`."""
 
@@ -135,6 +155,9 @@ TABLE: list[tuple[str, Callable[[int], Evidence], dict[int, Verdict]]] = [
     ("g4.leak", leak, {345_601: PASS, 345_600: PASS, 345_599: FAIL}),
     ("g4.leak_fds", handles("fds"), {17_281: PASS, 17_280: PASS, 17_279: FAIL}),
     ("g4.leak_threads", handles("threads"), {17_281: PASS, 17_280: PASS, 17_279: FAIL}),
+    ("g4.leak_kv", files_of_the_tier, {17_281: PASS, 17_280: PASS, 17_279: FAIL}),
+    ("g4.excursion_hits", fading, EARLIER),
+    ("g4.client_cpu", busy, {599: PASS, 600: PASS, 601: FAIL}),
     ("g4.telemetry_coverage", silence(20, 25, 24_400 * MS), {-1: PASS, 0: PASS, 1: INCONCLUSIVE}),
     ("g4.telemetry_gap", silence(20, 33, 60 * S), {-1: PASS, 0: PASS, 1: INCONCLUSIVE}),
     ("g4.counter_aer_fatal", counted, NONE),

@@ -42,10 +42,11 @@ def test_every_declared_check_says_what_would_change_it_when_it_is_not_answered(
     evidence = EVIDENCE[gate]()
     evidence.drop(next(path for path in evidence.files if path.endswith("/client.json")))
     evidence.inputs(lambda d: d.update(interruption="canceled"))
-    told = unanswered(judge(evidence.bundle()))
-    declared = {d.id for d in DECLARED[gate]}
-    found = {declaration_of(gate, name).id for name in told}
-    assert declared - found <= {"g4.injection_{name}", "g3.model_load_speedup", "g3.checkpoint_speedup", "g3.tier_read_bandwidth"}
+    document = judge(evidence.bundle())
+    told = unanswered(document)
+    declared = {d.id for d in DECLARED[gate]} - {row.get("check") for row in document["not_tested"]}
+    answered_all_the_same = {f"{gate.lower()}.client_cpu"}  # by the other runs, where there are any
+    assert declared - {declaration_of(gate, name).id for name in told} - answered_all_the_same <= {"g4.injection_{name}"}
     assert all(told.values())
 
 

@@ -88,6 +88,20 @@ def test_a_real_host_has_a_source_of_every_fatal_counter_of_the_default_plan(hos
     assert accelerators(str(host.sysfs))["card0"]["ecc_deferred"] == 3
 
 
+def test_what_mends_itself_is_counted_where_the_kernel_counts_it(host):
+    for path, text in {
+        "devices/system/edac/mc/mc0/ce_count": "3\n",
+        "bus/pci/devices/0000:01:00.0/aer_dev_correctable": "RxErr 1\nTOTAL_ERR_COR 4\n",
+        "class/drm/card0/device/pcie_replay_count": "7\n",
+        "class/infiniband/mlx5_0/ports/1/hw_counters/local_ack_timeout_err": "2\n",
+    }.items():
+        host.write(path, text)
+    found = {"ecc_corrected": 3, "aer_correctable": 4, "pcie_replays": 7, "rdma_ack_timeouts": 2}
+    assert host.watch().values().items() >= found.items()  # whether or not the plan names it
+    watch = host.watch([*ALL, *found])
+    watch.require("gpu01")
+
+
 def test_growth_of_any_part_is_growth_of_the_counter(host):
     watch = host.watch()
     watch.require("gpu01")

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from probe import metrics, vitals
 from probe.errors import ProbeError, Refused
-from probe.fatal_sources import ASK_S, DRIVES, HOW, Told, ask, of_array, of_cards, of_drives, of_ports, of_sysfs
+from probe.fatal_sources import ASK_S, DRIVES, HOW, MENDED, Told, ask, of_array, of_cards, of_drives, of_ports, of_sysfs
 from probe.files import read_json
 
 PERIOD_S = 60.0  # between two questions to a program or an endpoint
@@ -112,7 +112,7 @@ class Watch:
                 return
 
     def _wants(self, name: str) -> bool:
-        return self._wanted is None or name in self._wanted
+        return self._wanted is None or name in self._wanted or name in MENDED
 
     def _told(self) -> Told:
         out: Told = {}

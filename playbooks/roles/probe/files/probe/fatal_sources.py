@@ -23,7 +23,13 @@ _SYSFS = {
     "aer_fatal": ("/bus/pci/devices/*/aer_dev_fatal", "TOTAL_ERR_FATAL"),
     "aer_nonfatal": ("/bus/pci/devices/*/aer_dev_nonfatal", "TOTAL_ERR_NONFATAL"),
     "link_down_events": ("/class/infiniband/*/ports/*/counters/link_downed", ""),
+    # What is mended by itself. No default plan forbids it; its growth is told, and a plan may name it among those that must not grow.
+    "ecc_corrected": ("/devices/system/edac/mc/mc*/ce_count", ""),
+    "aer_correctable": ("/bus/pci/devices/*/aer_dev_correctable", "TOTAL_ERR_COR"),
+    "pcie_replays": ("/class/drm/card*/device/pcie_replay_count", ""),
+    "rdma_ack_timeouts": ("/class/infiniband/*/ports/*/hw_counters/local_ack_timeout_err", ""),
 }
+MENDED = ("ecc_corrected", "aer_correctable", "pcie_replays", "rdma_ack_timeouts")
 _CARDS = ("ecc_uncorrected", "ecc_deferred")
 DRIVES = {"nvme_media_errors": "media_errors", "nvme_critical_warning": "critical_warning"}
 HOW = {
@@ -32,6 +38,10 @@ HOW = {
     "aer_fatal": "PCI devices with AER",
     "aer_nonfatal": "PCI devices with AER",
     "link_down_events": "RDMA ports",
+    "ecc_corrected": "EDAC (a host with ECC memory and its driver)",
+    "aer_correctable": "PCI devices with AER",
+    "pcie_replays": "the driver of AMD's accelerators (pcie_replay_count)",
+    "rdma_ack_timeouts": "RDMA ports whose driver counts them (hw_counters/local_ack_timeout_err)",
     "nvme_media_errors": "`nvme smart-log -o json` (nvme-cli, as root)",
     "nvme_critical_warning": "`nvme smart-log -o json` (nvme-cli, as root)",
     "pfc_storm_events": "`ethtool -S` of a port that counts pause storms",

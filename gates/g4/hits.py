@@ -1,0 +1,85 @@
+"""What the samples tell beside what decides: the hits of the external tier over time, and the growth of what mends itself.
+
+A share of hits that falls through the soak says that the tier loses, or evicts, what it should keep.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from gates.g4.answers import answer, check, declared_as, untold
+from gates.g4.drift import more_windows, too_few, usable_windows
+from gates.g4.series import Soak
+from gates.model import CheckResult
+from gates.readers.soak_telemetry import WATCHED
+from gates.rules.estimates import beside, percent, to_decimal
+from gates.rules.standing import Standing
+from gates.rules.trends import middle_of, theil_sen
+from gates.text import Text
+
+
+def hits_trend(soak: Soak, standing: Standing) -> CheckResult | dict[str, Any]:
+    """Return the advisory check of the hits' trend: the lower bound of the fall of a Theil-Sen line over the windows, against their middle.
+
+    A window's share is the growth of the tier's hits (tokens) over what its answered requests had stored. Between two samples the hits count
+    where the later one stands, so single windows are noisy; the bound, not the estimate, is held against the limit.
+    """
+    if not (soak.telemetry.hits >= 0).any():
+        return declared_as("excursion_hits").not_told(soak.plan)
+    limit = soak.plan.g4.excursion_max
+    blank = check(soak, "excursion_hits", soak.files("telemetry.jsonl", "records.jsonl"))
+    usable, few = usable_windows(soak)
+    shares, context = _grown(soak), soak.plan.workload.context_tokens
+    points = [(s.index, Fraction(shares.get(s.index, 0), (s.requests - s.errors) * context)) for s in usable]
+    short = too_few(soak, len(points), few)
+    fit = theil_sen([(n, -share) for n, share in points], float(soak.plan.decision.confidence)) if short is None else None
+    middle = middle_of([share for _, share in points]) if points else Fraction(0)
+    if fit is None or middle <= 0:
+        nothing = Text("Too few windows have hits of the external tier for a trend.", "有外部层命中的窗口过少，无法判断趋势。")
+        return untold(blank, standing, reason=short or nothing, change=more_windows(soak))
+    exact = max(Fraction(0), Fraction(fit[1]) * (points[-1][0] - points[0][0]) / middle)
+    fall = beside(exact, limit)
+    reason = Text(
+        "The share of stored tokens that the tier served falls by at least {v} over the soak (at most {l}); its middle is {m}.",
+        "外部层提供的已存词元占比全程至少下降 {v}（上限 {l}）；中位为 {m}。",
+    ).fill(v=percent(fall, limit), l=percent(limit), m=percent(middle))
+    return answer(blank, standing, met=exact <= Fraction(limit), value=fall, reason=reason, margin=limit - fall)
+
+
+def watched(soak: Soak, standing: Standing) -> list[CheckResult | dict[str, Any]]:
+    """Return one advisory check for each counter of what mends itself that is told and that the plan does not forbid; an entry when none is.
+
+    No limit is agreed: corrected errors, replays and timeouts are told with their growth per hour of the plan (acceptance 4).
+    """
+    names = [name for name in WATCHED if name not in soak.plan.g4.fatal_counters]
+    rows = [_told(soak, standing, name) for name in names if (soak.telemetry.counters[name] >= 0).any()]
+    return [*rows] if rows or not names else [declared_as("watched_").not_told(soak.plan)]
+
+
+def _told(soak: Soak, standing: Standing, name: str) -> CheckResult:
+    blank = check(soak, f"watched_{name}", soak.files("telemetry.jsonl"), name=name)
+    values = soak.telemetry.counters[name]
+    whole = bool((values >= 0).all())
+    if not whole:
+        reason = Text("It is missing in {m} of {n} samples.", "{n} 个样本中有 {m} 个缺少该计数。").fill(m=int((values < 0).sum()), n=len(values))
+        change = Text("a soak in which every sample tells {n} would tell", "每个样本均给出 {n} 的稳定性运行方可判定").fill(n=name)
+        return untold(blank, standing, reason=reason, change=change)
+    grown = sum(int(np.maximum(np.diff(values[soak.in_boot(boot.id)]), 0).sum()) for boot in soak.line.boots)
+    hours = max(soak.line.hour(soak.line.end_ns), Decimal("0.001"))
+    reason = Text("It grew by {g}, that is {h} an hour. For information, no limit is agreed.", "增长 {g}，即每小时 {h}。仅供参考，未约定限值。")
+    return answer(blank, standing, met=True, value=Decimal(grown), reason=reason.fill(g=grown, h=to_decimal(Fraction(grown) / Fraction(hours), 3)))
+
+
+def _grown(soak: Soak) -> dict[int, int]:
+    """Return by how many tokens the tier's hits grew in each window of the stretch that counts; a counter that began anew adds nothing."""
+    known = soak.counted() & (soak.telemetry.hits >= 0)
+    hits, mono = soak.telemetry.hits[known], soak.telemetry.mono[known]
+    steps, bins = np.maximum(np.diff(hits), 0), (mono[1:] - soak.line.start_ns) // soak.width_ns
+    out: dict[int, int] = {}
+    for window in np.unique(bins).tolist():
+        out[int(window)] = int(steps[bins == window].sum())
+    return out
