@@ -15,6 +15,7 @@ from gates.model import Reading
 from gates.readers.common import Collector, exact, load_json, part, rows
 
 UNUSED = 15
+PLACES = 20  # of the log page, used or not (NVMe base specification, Device Self-test log): fewer, and a result was left out
 _HEX = re.compile(r"(0x[0-9a-fA-F]{1,16})\b.*", re.DOTALL)
 
 
@@ -61,6 +62,14 @@ def read_nvme_self_test_log(data: bytes) -> Reading:
     if not isinstance(reports, list):
         _shape(found, "List of Valid Reports")
         return found.reading()
+    if len(reports) != PLACES:
+        found.trouble(
+            "rows_incomplete",
+            "The self-test log has {n} places, not {m}: results were left out.",
+            "自检日志有 {n} 个位置而非 {m} 个：结果有缺失。",
+            n=len(reports),
+            m=PLACES,
+        )
     number = 0
     for report in rows(reports):
         result = whole(report.get("Self test result"))

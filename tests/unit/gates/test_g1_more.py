@@ -181,6 +181,22 @@ def test_a_line_that_tells_a_fault_of_a_port_is_missed_when_it_is_gone(fault, na
     assert check(judged(files), name).verdict is Verdict.INCONCLUSIVE
 
 
+def test_a_self_test_that_is_left_out_of_the_log_is_missed_by_its_place():
+    files = evidence({"failed-self-test": 1})
+    path = f"{SURVEY}nvme-self-test-log.nvme0.out"
+    document = json.loads(files[path])
+    document["List of Valid Reports"].pop(0)
+    result = check(judged({**files, path: json.dumps(document).encode()}), "g1.drive.self_test")
+    assert (result.verdict, "19 places, not 20" in result.reason.en) == (Verdict.INCONCLUSIVE, True)
+
+
+def test_an_io_error_stays_one_without_the_line_that_fio_wrote_before_its_json():
+    files = evidence({"json-prefix": 1})
+    path = "evidence/storage/array01/fio.nvme0n1.out"
+    assert check(judged(files), "g1.raw.io").verdict is Verdict.FAIL
+    assert check(judged({**files, path: files[path].split(b"\n", 1)[1]}), "g1.raw.io").verdict is Verdict.FAIL
+
+
 @pytest.mark.parametrize("name", ERRORS)
 def test_every_error_counter_of_a_port_must_be_told(whole, name):
     path = f"{SURVEY}ethtool-stats.ens8f0np0.out"

@@ -88,7 +88,7 @@ def _result(options: Dict[str, str], drives: List[Dict[str, Any]], runtime_s: fl
     job = {
         "jobname": options.get("name", "job"),
         "groupid": 0,
-        "error": 0,
+        "error": 5 if any(drive.get("io_error") for drive in drives) else 0,
         "eta": 0,
         "elapsed": int(runtime_s) + 1,
         "job options": {k: v for k, v in options.items() if k not in ("output", "output-format")},
