@@ -31,6 +31,7 @@ ENGINE = {
     "kv_cache_dtype": "auto",
     "dtype": "bfloat16",
 }
+RESET = ("native",)  # cooled by the developers' endpoint, which is open only then
 ACCELERATORS, BY_ACCELERATOR = ("cuda", "ascend", "cpu"), ("lmcache-gds", "hicache-file")
 MOONCAKE = {"master": "127.0.0.1:50051", "segment_gib": 4, "local_hostname": "gpu01"}
 OFFLOADS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -50,7 +51,7 @@ MISSPELT = [
     ("lmcache-fs", "LMCacheConnectorV1 LMCacheConnectorV9"),
     ("lmcache-fs", "max_local_cpu_size max_local_cpu_sizes"),
     ("lmcache-fs", "fs_connector_use_odirect fs_connector_odirect"),
-    ("lmcache-fs", "VLLM_SERVER_DEV_MODE VLLM_DEV_MODE"),
+    ("native", "VLLM_SERVER_DEV_MODE VLLM_DEV_MODE"),
     ("lmcache-mp-native", "num_workers workers"),
     ("lmcache-mp-native", "--l1-size-gb --l1-gb"),
     ("lmcache-mp-native", "lmcache.mp.port lmcache.port"),
@@ -68,7 +69,8 @@ PLACE = {"folder": "/var/tmp/quadgate/engine/x", "port": 18400}
 def rendered(name: str, **engine: Any) -> dict[str, Any]:
     kind, offload = OFFLOADS[name]
     keys = {"mount_path": "array", "transport": "rdma"}
-    return describe({**ENGINE, "kind": kind, **engine}, offload, keys, {**PLACE, "kv_dir": "/mnt/quadgate/array/kv/a1"})
+    cool = {"cool": "reset"} if name in RESET else {}
+    return describe({**ENGINE, "kind": kind, **cool, **engine}, offload, keys, {**PLACE, "kv_dir": "/mnt/quadgate/array/kv/a1"})
 
 
 def without_external_kv(kind: str) -> dict[str, Any]:
