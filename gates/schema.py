@@ -45,21 +45,20 @@ class Problems:
     def expected(self, path: str, value: Any, en: str, zh: str) -> Any:
         """Record that something else was expected here."""
         seen = shown(value)
-        return self.add(path, f"{seen} is not allowed here; allowed: {en}.", f"此处不允许 {seen}；允许：{zh}。")
+        return self.add(path, f"{seen.en} is not allowed here; allowed: {en}.", f"此处不允许 {seen.zh}；允许：{zh}。")
 
 
-def shown(value: Any) -> str:
-    """Return a short form of what a person wrote, safe to put in a sentence."""
-    if value is None:
-        return "null"
+def shown(value: Any) -> Text:
+    """Return a short form of what a person wrote, safe to put in a sentence of either language."""
     if isinstance(value, Mapping):
-        return "a map"
+        return Text("a map", "映射")
     if isinstance(value, list | tuple):
-        return "a list"
+        return Text("a list", "列表")
     if isinstance(value, int) and abs(value) >= 10**60:
-        return "a number of more than 60 digits"
-    text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+        return Text("a number of more than 60 digits", "超过 60 位的数")
+    text = "null" if value is None else repr(value) if isinstance(value, str) else str(value)
+    short = text if len(text) <= 60 else text[:57] + "..."
+    return Text(short, short)
 
 
 class Spec(Protocol):
@@ -130,7 +129,7 @@ class Measure:
         try:
             quantity = parse_quantity(value, self.kind)
         except BadQuantity as error:
-            return problems.add(path, f"{error}.", f"{shown(value)} 不是允许的数量；单位：{units}。")
+            return problems.add(path, f"{error}.", f"{shown(value).zh} 不是允许的数量；单位：{units}。")
         too_low = quantity.base < self.low or (self.open_low and quantity.base == self.low)
         if too_low or (self.high is not None and quantity.base > self.high):
             top = "" if self.high is None else f", <= {self.high}"
@@ -230,7 +229,7 @@ class Table:
             try:
                 key = self.keys(str(raw))
             except ValueError:
-                problems.add(path, f"the key {shown(raw)} is not allowed; allowed: {self.says}.", f"不允许键 {shown(raw)}；允许：{self.says}。")
+                problems.add(path, f"the key {shown(raw).en} is not allowed; allowed: {self.says}.", f"不允许键 {shown(raw).zh}；允许：{self.says}。")
                 continue
             if key in out:
                 problems.add(f"{path}.{raw}", "this key stands twice.", "此键重复。")

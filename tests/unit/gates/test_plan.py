@@ -167,3 +167,12 @@ def test_canonical_json_keeps_large_integers_and_decimals_exact():
 
 def test_merging_in_the_test_factory_is_what_the_parser_does():
     assert merged({"a": {"b": 1}}, {"a": {"c": 2}}) == {"a": {"b": 1, "c": 2}}
+
+
+@pytest.mark.parametrize("value", [[], {}, 10**70, None])
+def test_what_is_no_value_of_a_field_is_named_in_the_readers_language(value):
+    with pytest.raises(InvalidPlan) as raised:
+        parse_plan({"g3": [] if value == [] else {"ttft_p50_drop_min": {"limit": value}}})
+    told = [problem.message for problem in raised.value.problems]
+    assert told
+    assert not any(" a " in f" {message.zh}" or "number" in message.zh for message in told)
