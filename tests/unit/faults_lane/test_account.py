@@ -84,3 +84,13 @@ def test_a_run_without_telemetry_has_no_live_rows_of_it() -> None:
 
 def test_the_answer_of_a_start_is_read_off_the_line_that_ansible_prints() -> None:
     assert reply_of('ok: [gpu01] => {\r\n    "msg": {\r\n        "job": "x",\r\n        "state": "adopted"\r\n    }\r\n}') == "adopted"
+
+
+@pytest.mark.parametrize(
+    ("live", "complaints"),
+    [([0, 2], 0), ([0, 1, 2], 0), ([0, 1], 1), ([1, 2], 1), ([0, 1, 1, 2], 1), ([0, 2, 1], 1), ([], 1), ([0, 2, 7], 1)],
+)
+def test_of_a_soak_some_lines_are_live_each_once_and_in_order_from_the_first_to_the_last(live: list[int], complaints: int) -> None:
+    told = {"records": live, "telemetry": []}
+    without = [name for name in NAMES if not name.endswith("telemetry.jsonl")]
+    assert len(list(journals("G4 soak", bundle(), without, told, thinned=True))) == complaints
