@@ -94,14 +94,15 @@ def test_from_the_door_to_a_live_attempt_and_back_in_chinese(base: str) -> None:
 
 def put_samples(attempt_id: str, first: int, count: int, phase: str) -> int:
     """Store requests of a job and a line of telemetry after them, as a poll would; returns the id of the last."""
-    from sqlalchemy import select
+    from sqlalchemy import func, select
 
     from app.attempts.models import Sample, Step
 
     with write_session() as s:
         step = s.scalars(select(Step).where(Step.attempt_id == attempt_id, Step.kind == "job").order_by(Step.position)).first()
         assert step
-        rows = [("records.jsonl", {"seq": first + n, "phase": phase, "tier": 8}) for n in range(count)] + [("telemetry.jsonl", {"seq": first})]
+        line = s.scalar(select(func.count()).where(Sample.step_id == step.id, Sample.stream == "telemetry.jsonl"))  # journals have no gap
+        rows = [("records.jsonl", {"seq": first + n, "phase": phase, "tier": 8}) for n in range(count)] + [("telemetry.jsonl", {"seq": line})]
         samples = [Sample(attempt_id=attempt_id, step_id=step.id, stream=stream, seq=data["seq"], data=data) for stream, data in rows]
         s.add_all(samples)
         s.flush()
