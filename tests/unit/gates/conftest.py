@@ -11,6 +11,7 @@ import gates.judge
 from gates.model import CheckResult, Verdict
 from gates.text import Text
 from gates.why import why
+from tests.unit.rack.simulate import evidence
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -26,3 +27,9 @@ def _nothing_stays_unexplained() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gates.judge, "why", held)
         yield
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict[str, bytes]:
+    """Give the evidence of an arrival where nothing is wrong."""
+    return evidence()

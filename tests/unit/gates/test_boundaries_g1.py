@@ -13,7 +13,7 @@ from gates.g1_arrival import judge
 from gates.model import Verdict
 from tests.unit.gates.limits import numeric_limits, told_on_its_side
 from tests.unit.gates.test_g1_more import PERFTEST, with_command
-from tests.unit.rack.simulate import bundle_of, demo_plan, evidence
+from tests.unit.rack.simulate import bundle_of, demo_plan
 
 Files = dict[str, bytes]
 Edit = Callable[[Files, Any], Files]
@@ -167,12 +167,6 @@ TABLE: dict[str, tuple[Edit, dict[Any, Verdict], dict[str, Any]]] = {
     ),
     "g1.gpu.stress": (stress, {"95000.01": PASS, "95000.00": PASS, "94999.99": FAIL}, {"evidence": {"required": ["gpu_stress"]}}),
 }
-
-
-@pytest.fixture(scope="module")
-def whole() -> Files:
-    """Give the evidence of an arrival where nothing is wrong."""
-    return evidence()
 
 
 @pytest.mark.parametrize(("check", "value", "verdict"), [(c, v, verdict) for c, row in TABLE.items() for v, verdict in row[1].items()])

@@ -6,20 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from gates.g1_arrival import judge
 from gates.model import CheckResult, Verdict
-from tests.unit.rack.simulate import bundle_of, demo_plan, evidence, rack, rack_for, run_tool
+from tests.unit.rack.simulate import bundle_of, demo_plan, rack, rack_for, run_tool
 
 Files = dict[str, bytes]
 SURVEY = "evidence/survey/gpu01/"
-
-
-@pytest.fixture(scope="module")
-def whole() -> Files:
-    """Give the evidence of an arrival where nothing is wrong."""
-    return evidence()
 
 
 def link(files: Files) -> CheckResult:

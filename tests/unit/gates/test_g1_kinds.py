@@ -11,19 +11,12 @@ from app.engagements.shape import LINE, PIECE
 from app.kit.words import WORDS
 from app.settings import ROOT
 from gates.g1.kinds import KINDS, passive
-from gates.g1_arrival import judge
-from gates.model import CheckResult, GateJudgement, Severity, Verdict
+from gates.model import GateJudgement, Severity, Verdict
 from gates.schema import Problems
-from tests.unit.rack.simulate import bundle_of, demo_plan, evidence
+from tests.unit.rack.simulate import check, judged
 
 Files = dict[str, bytes]
 GPUS = "evidence/survey/gpu01/amd-smi-static.out"
-
-
-@pytest.fixture(scope="module")
-def whole() -> Files:
-    """Give the evidence of an arrival where nothing is wrong."""
-    return evidence()
 
 
 def delivered(files: Files, *items: dict[str, Any], ordered: bool = True) -> Files:
@@ -32,15 +25,6 @@ def delivered(files: Files, *items: dict[str, Any], ordered: bool = True) -> Fil
     told["order"]["lines"] += [{"kind": i["kind"], "model": i["model"], "quantity": 1} for i in items if ordered]
     told["packing_list"] += items
     return {**files, "evidence/inputs.json": json.dumps(told).encode()}
-
-
-def judged(files: Files) -> GateJudgement:
-    plan = demo_plan()
-    return judge(plan, bundle_of(files, plan))
-
-
-def check(judgement: GateJudgement, name: str) -> CheckResult:
-    return next(c for c in judgement.checks if c.id == name)
 
 
 def machine(files: Files, host: str) -> tuple[str, str]:

@@ -21,12 +21,6 @@ SURVEY = "evidence/survey/array01/"
 FIXTURES = Path(__file__).parents[1] / "readers/fixtures"
 
 
-@pytest.fixture(scope="module")
-def whole() -> Files:
-    """Give the evidence of an arrival where nothing is wrong."""
-    return evidence()
-
-
 def judged(files: Files, **differences: Any) -> GateJudgement:
     plan = demo_plan(**differences)
     return judge(plan, bundle_of(files, plan))

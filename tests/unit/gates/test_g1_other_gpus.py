@@ -10,7 +10,7 @@ import pytest
 from gates.g1_arrival import judge
 from gates.model import GateJudgement, Severity, Verdict
 from gates.readers.registry import read
-from tests.unit.rack.simulate import bundle_of, demo_plan, evidence, survey_spec
+from tests.unit.rack.simulate import bundle_of, demo_plan, survey_spec
 
 Files = dict[str, bytes]
 SURVEY = "evidence/survey/gpu01/"
@@ -80,12 +80,6 @@ def ascend(files: Files, *, serial: str = "S{n}", firmware: str = "6.4.0", doubl
         outputs[f"npu-smi-board.{n}"] = ("npu-smi-board", BOARD.format(n=n, serial=serial.format(n=n), firmware=firmware if last else "6.4.0"))
         outputs[f"npu-smi-ecc.{n}"] = ("npu-smi-ecc", ECC.format(n=n, double=double if last else 0))
     return with_tools(files, outputs) | {"evidence/inputs.json": json.dumps(told).encode()}
-
-
-@pytest.fixture(scope="module")
-def whole() -> Files:
-    """Give the evidence of an arrival where nothing is wrong."""
-    return evidence()
 
 
 def judged(files: Files, platform: dict[str, Any] | None = None) -> GateJudgement:

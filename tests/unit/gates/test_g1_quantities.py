@@ -7,29 +7,13 @@ from typing import Any
 
 import pytest
 
-from gates.g1_arrival import judge
-from gates.model import CheckResult, GateJudgement, Verdict
+from gates.model import Verdict
 from gates.readers.registry import read
-from tests.unit.rack.simulate import bundle_of, demo_plan, evidence
+from tests.unit.rack.simulate import check, judged
 
 Files = dict[str, bytes]
 SERVER = "evidence/survey/gpu01/dmidecode.out"
 ARRAY = "evidence/survey/array01/dmidecode.out"
-
-
-@pytest.fixture(scope="module")
-def whole() -> Files:
-    """Give the evidence of an arrival where nothing is wrong."""
-    return evidence()
-
-
-def judged(files: Files) -> GateJudgement:
-    plan = demo_plan()
-    return judge(plan, bundle_of(files, plan))
-
-
-def check(judgement: GateJudgement, name: str) -> CheckResult:
-    return next(c for c in judgement.checks if c.id == name)
 
 
 def two_lines(files: Files, small: str, large: str) -> Files:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from gates.g1_arrival import judge
-from gates.model import CheckResult, GateJudgement, Severity, Verdict
+from gates.model import GateJudgement, Severity, Verdict
 from gates.readers.registry import read
-from tests.unit.rack.simulate import bundle_of, demo_plan, evidence
+from tests.unit.rack.simulate import check, judged
 
 Files = dict[str, bytes]
 SPACE = {"NameSpace": "nvme8n1", "NSID": 1, "PhysicalSize": 7_680_000_000_000, "SectorSize": 512}
@@ -61,21 +60,6 @@ def test_two_subsystems_with_one_serial_number_are_a_problem_and_so_are_ports_th
         {"DevicePath": f"/dev/nvme{n}n1", "SerialNumber": "S", "ModelNumber": "M", "Firmware": "F", "NameSpace": 1, "PhysicalSize": 1} for n in (0, 1)
     ]
     assert [p.code for p in read("nvme-list", json.dumps({"Devices": flat}).encode()).problems] == ["duplicate_serial"]
-
-
-@pytest.fixture(scope="module")
-def whole() -> Files:
-    """Give the evidence of an arrival where nothing is wrong."""
-    return evidence()
-
-
-def judged(files: Files) -> GateJudgement:
-    plan = demo_plan()
-    return judge(plan, bundle_of(files, plan))
-
-
-def check(judgement: GateJudgement, name: str) -> CheckResult:
-    return next(c for c in judgement.checks if c.id == name)
 
 
 def wrong(judgement: GateJudgement) -> list[tuple[str, str]]:

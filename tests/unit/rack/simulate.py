@@ -20,6 +20,8 @@ import yaml
 from app.settings import ROOT
 from gates.bundle import Bundle, make_manifest
 from gates.canonical import sha256_hex
+from gates.g1_arrival import judge
+from gates.model import CheckResult, GateJudgement
 from gates.plan import Plan, load_yaml, parse_plan
 
 ROLES = ROOT / "playbooks/roles"
@@ -184,3 +186,14 @@ def bundle_of(files: Mapping[str, bytes], plan: Plan) -> Bundle:
     attempt = {"id": "a", "number": 1, "rehearsal": False, "seed": 1, "status": "finished"}
     manifest = make_manifest(plan=plan, gate="G1", attempt=attempt, simulated=True, created_at="2026-11-29T00:00:00Z", files=entries)
     return Bundle(manifest, files.__getitem__)
+
+
+def judged(files: Mapping[str, bytes]) -> GateJudgement:
+    """Return what G1 makes of these files under the demo's plan."""
+    plan = demo_plan()
+    return judge(plan, bundle_of(files, plan))
+
+
+def check(judgement: GateJudgement, name: str) -> CheckResult:
+    """Return one check of a judgement."""
+    return next(c for c in judgement.checks if c.id == name)
