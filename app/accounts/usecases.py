@@ -28,6 +28,7 @@ IDLE = timedelta(minutes=30)
 ABSOLUTE = timedelta(hours=12)
 SEEN_EVERY = timedelta(minutes=1)  # how coarse the time of the last sight is: a page must not write for each request
 LONGEST_TOKEN_DAYS = 366
+LONGEST_TOKEN_NAME = 80  # characters; the column's width
 
 
 @dataclass(frozen=True)
@@ -121,16 +122,18 @@ def issue_token(s: Session, *, user_id: str, name: str, days: int, actor: Actor 
     actor = actor or actor_of(user, "web")
     if actor.user_id != user_id:
         require(actor, Permission.MANAGE_USERS)
+    problems, name = [], name.strip()
     if not 1 <= days <= LONGEST_TOKEN_DAYS:
-        field = FieldProblem("/days", N_("A token lives from 1 to {most} days."), {"most": LONGEST_TOKEN_DAYS})
-        raise BadInput("bad_token", N_("This token cannot be made."), [field])
+        problems.append(FieldProblem("/days", N_("A token lives from 1 to {most} days."), {"most": LONGEST_TOKEN_DAYS}))
+    if not name:
+        problems.append(FieldProblem("/name", N_("Say what the token is for.")))
+    elif len(name) > LONGEST_TOKEN_NAME:
+        problems.append(FieldProblem("/name", N_("The name of a token has at most {most} characters."), {"most": LONGEST_TOKEN_NAME}))
+    if problems:
+        raise BadInput("bad_token", N_("This token cannot be made."), problems)
     at, token_id = now(), new_id()
     token = f"qg_{token_id.replace('-', '')}_{secrets.token_urlsafe(32)}"
-    s.add(
-        ApiToken(
-            id=token_id, token_sha256=_sha256(token), user_id=user_id, name=name.strip()[:80], created_at=at, expires_at=at + timedelta(days=days)
-        )
-    )
+    s.add(ApiToken(id=token_id, token_sha256=_sha256(token), user_id=user_id, name=name, created_at=at, expires_at=at + timedelta(days=days)))
     s.flush()
     record(s, actor=actor, action="token.issue", object_kind="api_token", object_id=token_id, data={"user": user.login, "name": name, "days": days})
     return token

@@ -21,6 +21,7 @@ PEOPLE = {
     "wang.fang": ("王芳", "customer", "approver"),
     "zhao.lei": ("赵磊", "customer", "engineer"),
 }
+JUDGED = ("pass", "inconclusive", "invalid", "fail")  # a busy machine is no calm site; that it was judged is what is asked here
 LONG_LIVED = ("postgres", "redis", "web", "worker", "beat", "runner", "proxy")
 
 
@@ -128,6 +129,29 @@ def test_the_first_gate_goes_through_with_a_worker_killed_on_the_way(
     assert {report["language"] for report in attempt["reports"]} == {"zh-CN", "en"}
 
 
+@pytest.mark.parametrize(("gate", "victim"), [("G3", "worker"), ("G4", "postgres")])
+def test_the_main_gate_and_the_soak_are_measured_judged_and_printed_although_a_container_dies_while_a_job_runs(
+    stack: Stack, program: Program, people: dict[str, Person], engagement: str, gate: str, victim: str
+) -> None:
+    """As rehearsals, before the second gate: what a busy machine is judged to be must not decide whether they are run here."""
+    attempt_id = program.start(engagement, gate, rehearsal=True)
+
+    def kill_one(attempt: dict[str, Any]) -> bool:
+        if not any(step["kind"] == "job" and step["status"] == "running" for step in attempt["steps"]):
+            return False
+        stack.kill(victim)
+        wait_until(lambda: program_answers(program), PATIENCE_S, lambda: f"the API answers again after the end of {victim}")
+        return True
+
+    attempt = followed(program, people, attempt_id, kill_one)
+    assert attempt["status"] == "finished", attempt["problem"]
+    assert attempt["verdict"] in JUDGED
+    jobs = [step for step in attempt["steps"] if step["kind"] == "job"]
+    assert jobs
+    assert {(step["status"], step["try_no"]) for step in jobs} == {("done", 1)}  # none was started a second time
+    assert {report["language"] for report in attempt["reports"]} == {"zh-CN", "en"}
+
+
 def test_the_second_gate_is_judged_although_broker_scheduler_and_web_are_killed(
     stack: Stack, program: Program, people: dict[str, Person], engagement: str
 ) -> None:
@@ -145,12 +169,7 @@ def test_the_second_gate_is_judged_although_broker_scheduler_and_web_are_killed(
 
     attempt = followed(program, people, attempt_id, kill_one)
     assert attempt["status"] == "finished", attempt["problem"]
-    assert attempt["verdict"] in (
-        "pass",
-        "inconclusive",
-        "invalid",
-        "fail",
-    )  # a busy machine is no calm site; that it was judged is what is asked here
+    assert attempt["verdict"] in JUDGED
     jobs = [step for step in attempt["steps"] if step["kind"] == "job" and step["status"] == "done"]
     assert jobs
     assert "whole" in stack.quadgate("audit", "verify")

@@ -132,6 +132,15 @@ def test_a_token_speaks_for_its_user_until_it_expires_and_a_changed_one_does_not
         assert usecases.actor_of_token(s, token) is None
 
 
+@pytest.mark.parametrize("name", ["", "   ", "n" * 81])
+def test_a_token_has_a_name_of_a_sensible_length_and_another_one_is_refused_whole(cast: Cast, name: str) -> None:
+    with pytest.raises(BadInput) as refused, write_session() as s:
+        usecases.issue_token(s, user_id=cast.chen_jing.user_id, name=name, days=1)
+    assert [problem.pointer for problem in refused.value.errors] == ["/name"]
+    with write_session() as s:
+        assert usecases.issue_token(s, user_id=cast.chen_jing.user_id, name="n" * 80, days=1)
+
+
 def test_a_token_and_the_command_line_can_never_approve(cast: Cast) -> None:
     require(cast.chen_jing, Permission.APPROVE)
     for actor in (by_token(cast.chen_jing), command_line(), SYSTEM, cast.admin, cast.li_wei, cast.viewer):

@@ -65,8 +65,6 @@ def issue(request: Request, who: Signed, form: Form) -> Response:
     """Make a token and show it."""
     name, days = text_of(form, "name"), text_of(form, "days")
     try:
-        if not name:
-            raise BadInput("bad_token", N_("This token cannot be made."), [FieldProblem("/name", N_("Say what the token is for."))])
         with write_session() as s:
             made = usecases.issue_token(
                 s, user_id=who.actor.user_id, name=name, days=int(days) if days.isdecimal() and len(days) < 5 else 0, actor=who.actor

@@ -70,6 +70,22 @@ def test_each_failure_is_told_apart(kind, pieces):
     assert record["error"]["kind"] == kind, record["error"]
 
 
+def one_token(text="", finish="length", tokens=1):
+    one = Account(SHOT._replace(max_tokens=1), 0)
+    one.sent_ns = 1
+    for n, piece in enumerate([HEAD, text_event(text, finish), usage_event(tokens), END], 2):
+        one.feed(piece, n)
+    return one.record(9, None, True)
+
+
+def test_the_one_token_of_a_store_may_be_a_part_of_a_character_without_text_and_is_timed_by_nothing():
+    record = one_token()
+    assert (record["error"], record["first_text_ns"], record["output_sha256"]) == (None, None, None)
+    for broken in (one_token(finish="stop"), one_token(tokens=0), one_token(finish=None)):
+        assert broken["error"]["kind"] == "empty_stream"
+    assert account(HEAD, text_event("", "length"), usage_event(8), END)["error"]["kind"] == "empty_stream"  # of eight tokens one has text
+
+
 def test_what_the_server_said_explains_a_connection_that_broke_afterwards():
     assert account(HEAD, event({"error": "gone"}), ended=False)["error"]["kind"] == "stream_error"
     assert account(HEAD, text_event(" a"), ended=False)["error"]["kind"] == "timeout"

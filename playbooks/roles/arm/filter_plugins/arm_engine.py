@@ -176,6 +176,9 @@ def _vllm(
     env = {
         "VLLM_TARGET_DEVICE": "cpu",
         "VLLM_CPU_KVCACHE_SPACE": str(software["kvcache_space_gib"]),
+        # vLLM keeps one processor free for itself, but none where a KV connector is set: left to itself, the arms would compute on
+        # different numbers of processors.
+        "VLLM_CPU_NUM_OF_RESERVED_CPU": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "HF_HUB_OFFLINE": "1",
     }

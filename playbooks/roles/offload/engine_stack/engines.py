@@ -56,6 +56,7 @@ def vllm(settings: Settings) -> Dict[str, Any]:
         env["VLLM_SERVER_DEV_MODE"] = "1"
     if e["accelerator"] == "cpu":
         env["VLLM_CPU_KVCACHE_SPACE"] = str(int(e.get("kvcache_space_gib") or 4))
+        env["VLLM_CPU_NUM_OF_RESERVED_CPU"] = "1"  # as many processors with a KV connector as without: vLLM's own choice differs
     return {"argv": argv, "env": env, "health_path": "/health"}
 
 

@@ -111,7 +111,7 @@ class Account:
             return failure
         if not self.answer.ended_well():
             return _error("connection", "The connection ended before the answer did.")
-        if not self.text_ns:
+        if not self.text_ns and not self._one_token_without_text():
             body = self._body.decode("utf-8", "replace").strip()
             kind = "stream_error" if body.startswith("{") and '"error"' in body else "empty_stream"  # an error as plain JSON under HTTP 200
             return _error(kind, "HTTP 200 without any text. %s" % body[:200])
@@ -125,6 +125,14 @@ class Account:
         if tokens is None and self.finish_reason == "stop":
             return _error("short", "finish_reason stop although the end of text was to be ignored; no usage was sent.")
         return None
+
+    def _one_token_without_text(self) -> bool:
+        """Tell whether the one token that was asked for came and has no text of its own, as a part of a character has none.
+
+        Only storing asks for one token. It then has no first text, so nothing can be timed by it; longer answers without text are failures.
+        """
+        tokens = self.usage["completion_tokens"] if self.usage else None
+        return self.shot.max_tokens == 1 and tokens == 1 and self.finish_reason == "length"
 
     def record(self, now_ns: int, failure: Optional[Dict[str, str]], offsets: bool) -> Dict[str, Any]:
         """Return the line of records.jsonl without its number and clocks. `end_ns` is the last text, or the moment of failure."""

@@ -51,7 +51,9 @@ def _model_load(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
     engine.wait_healthy(job.sleep, limit)
     healthy = clock.mono_ns()
     label = "%s/%s" % (FIRST_TOKEN_LABEL, session.spec["job"])
-    brief = session.send([session.prompts.shot("cell", None, 0, session.prompts.prefix(label, 0), label, "m", 1)], 1, offsets=False)[0]
+    brief = session.send(
+        [session.prompts.shot("cell", None, 0, session.prompts.prefix(label, 0), label, "m", session.prompts.output)], 1, offsets=False
+    )[0]
     if brief["error"] or brief["first_text_ns"] is None:
         raise ProbeError("cell", "The engine answered its first request with an error: %s." % (brief["error"],))
     row = {"started_ns": started, "healthy_ns": healthy, "ended_ns": brief["first_text_ns"], "bytes": proof["bytes"], "proof": proof}
