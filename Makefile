@@ -4,7 +4,7 @@ PY := .venv/bin/python
 SETUP := .venv/.ready
 DEV := .venv/.ready-dev
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo up test test-ui test-crash test-faults test-faults-short test-config test-hardware test-sweep test-vllm test-postgres test-compose bench bench-client chaos chaos-long scale lint format lock wheelhouse target-archive clean
+.PHONY: help setup setup-dev demo up test test-ui test-crash test-recovery test-playbooks test-faults test-faults-short test-config test-hardware test-sweep test-vllm test-postgres test-compose bench bench-client chaos chaos-long scale lint format lock wheelhouse target-archive clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -34,6 +34,12 @@ test-ui: $(DEV) ## the Chromium tests alone
 test-crash: $(DEV) ## the tests that kill processes alone
 	@$(PY) -m pytest tests/crash $(ARGS)
 
+test-recovery: $(DEV) ## retries, take-over, hand-over, restore, stop-loss, interrupted demos: what the engine and the service outlive (four minutes)
+	@$(PY) -m pytest lanes/recovery -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+test-playbooks: $(DEV) ## the shipped playbooks run, surveyed, removed on simulated hosts, also over SSH (two minutes)
+	@$(PY) -m pytest lanes/playbooks -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+
 test-faults: $(DEV) ## whole demo engagements, each with one fault (about 35 minutes)
 	@$(PY) -m pytest lanes/faults --timeout 1200 $(ARGS)
 
@@ -53,7 +59,7 @@ test-vllm: $(SETUP) ## G1 -> G4 with the real vLLM on the CPU (several GB of dow
 	@.venv/bin/quadgate demo --engine vllm-cpu --out out/vllm-cpu $(ARGS)
 
 test-postgres: $(DEV) ## every test that uses a database, on PostgreSQL instead of SQLite (needs its server programs)
-	@QUADGATE_TEST_DATABASE=postgres $(PY) -m pytest tests -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@for part in tests lanes/recovery; do QUADGATE_TEST_DATABASE=postgres $(PY) -m pytest $$part -n 3 --dist loadfile --no-loadscope-reorder $(ARGS) || exit 1; done
 
 test-compose: $(DEV) ## docker-compose.yml brought up for real: an engagement through it, containers killed, upgraded (needs Docker)
 	@$(PY) -m pytest lanes/compose --timeout 3600 $(ARGS)

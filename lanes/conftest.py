@@ -1,4 +1,4 @@
-"""What the long lanes share: a whole demo as a separate process, and its summary."""
+"""What the long lanes share: the state, the people and the NOT RUN of the tests, and a whole demo as a separate process with its summary."""
 
 from __future__ import annotations
 
@@ -12,6 +12,36 @@ from typing import Any
 
 import pytest
 import yaml
+
+from tests.conftest import (
+    _migrated,
+    _server,
+    another_database,
+    cast,
+    patient,
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_runtest_setup,
+    pytest_terminal_summary,
+    state,
+)
+
+__all__ = [
+    "_migrated",
+    "_server",
+    "another_database",
+    "cast",
+    "demo",
+    "demo_in",
+    "merged",
+    "patient",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_runtest_setup",
+    "pytest_terminal_summary",
+    "short_engagement",
+    "state",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 QUADGATE = ROOT / ".venv" / "bin" / "quadgate"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +16,7 @@ from app.demo.options import DemoOptions, engagement_text
 from app.demo.progress import Progress
 from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_
-from app.kit.terminal import on_end
+from app.kit.terminal import interrupt_once, on_end, unheard
 from gates.plan import load_yaml
 
 MARKER = ".quadgate-demo"
@@ -60,14 +59,15 @@ def prepare(out: Path) -> None:
 @contextmanager
 def running(supervisor: Any, progress: Progress, *, web: bool) -> Iterator[None]:
     """Keep broker, worker, beat and (when asked) the web server running for the length of the block."""
-    on_end(signal.default_int_handler)  # who ends a demo otherwise than by Ctrl-C wants the same
+    interrupt_once()  # who ends a demo otherwise than by Ctrl-C wants the same
     try:
-        progress.both("starting database, broker, worker and scheduler", "启动数据库、消息代理、工作进程和调度器")
-        supervisor.start(web=web)
-        yield
+        try:
+            progress.both("starting database, broker, worker and scheduler", "启动数据库、消息代理、工作进程和调度器")
+            supervisor.start(web=web)
+            yield
+        finally:
+            on_end(unheard)  # a Ctrl-C on this very line is the only one that can still come through; the stopping below is whole
     finally:
-        # A second Ctrl-C must not cut the stopping short: it would leave behind what the first one asked to end.
-        on_end(signal.SIG_IGN)
         with suppress(OSError, SystemExit):  # the terminal may be gone: that must not keep anything running
             progress.both("stopping everything that was started", "停止已启动的全部进程")
         supervisor.stop(tell=lambda text: progress.both(text.en, text.zh))

@@ -28,7 +28,7 @@ def padded(text: str, cells: int) -> str:
     return text + " " * max(0, cells - cell_len(text))
 
 
-def on_end(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+def on_end(handler: Callable[[int, FrameType | None], object]) -> None:
     """Let one handler take all that ends a program from outside: Ctrl-C, a service manager, a terminal that goes away.
 
     Where the caller asked to outlive the terminal (nohup), it does.
@@ -36,3 +36,20 @@ def on_end(handler: Callable[[int, FrameType | None], object] | signal.Handlers)
     for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if sign is not signal.SIGHUP or signal.getsignal(sign) is not signal.SIG_IGN:
             signal.signal(sign, handler)
+
+
+def interrupt_once() -> None:
+    """Let the first thing that ends a program from outside raise KeyboardInterrupt, and no later one.
+
+    The handler itself sees to it: whoever has to clean up may be interrupted on the first line of doing so, but not twice.
+    """
+
+    def first(_sign: int, _frame: FrameType | None) -> None:
+        on_end(unheard)
+        raise KeyboardInterrupt
+
+    on_end(first)
+
+
+def unheard(_sign: int, _frame: FrameType | None) -> None:
+    """Do nothing. Not SIG_IGN: programs that are started would inherit that, and could not be interrupted."""
