@@ -100,7 +100,7 @@ def _rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Fields]:
     for key in dict.fromkeys((*new, *old)):
         a, b = old.get(key) or {}, new.get(key) or {}
         if any(a.get(name) != b.get(name) for name in _COMPARED):
-            row: Fields = {"check": key, "title": (b or a).get("title"), "severity": (b or a).get("severity")}
+            row: Fields = {"check": key, **{name: (b or a).get(name) for name in ("title", "severity", "quantity", "unit")}}
             out.append(row | {"from": {name: a.get(name) for name in _COMPARED}, "to": {name: b.get(name) for name in _COMPARED}})
     return out
 

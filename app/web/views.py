@@ -9,7 +9,7 @@ from typing import Any
 from app.kit.clock import now
 from app.kit.i18n import N_, language_tag, translate
 from app.kit.words import word
-from app.reports.checks import check_row, claim_rows, claims_matrix
+from app.reports.checks import check_row, claim_rows, claims_matrix, value_text
 from app.reports.format import duration
 from app.reports.thresholds import threshold_rows
 from app.reports.words import Words
@@ -147,6 +147,22 @@ def verdict_tables(document: Mapping[str, Any], locale: str) -> Data:
     claims = list(document.get("claims") or [])
     intervals = any(row["interval"] for row in rows)  # a gate without any shows no empty column
     return {"checks": groups, "intervals": intervals, "matrix": claims_matrix(claims, words), "claims": claim_rows(claims, words)}
+
+
+def otherwise(told: Data, locale: str) -> Data:
+    """Return what another plan or judge would change, with the values of checks as the printed report has them."""
+    language = language_tag(locale)
+
+    def side(row: Data, value: Data) -> Data:
+        limit, unit = value.get("limit") or {}, str(value.get("unit") or row.get("unit") or "1")
+        text = value_text(value["value"], unit, str(row.get("quantity") or ""), (limit.get("low"), limit.get("high")), language)
+        return value | {"shown": text if value["value"] is not None else ""}
+
+    def rows(checks: Iterable[Data]) -> list[Data]:
+        return [row | {"from": side(row, row["from"]), "to": side(row, row["to"])} for row in checks]
+
+    read = [file | {"checks": rows(file["checks"])} for file in told["read"]]
+    return told | {"stored": rows(told["stored"]), "checks": rows(told["checks"]), "read": read}
 
 
 def thresholds(plan: Data, locale: str) -> list[Data]:

@@ -86,6 +86,7 @@ def pages() -> dict[str, tuple[str, str, dict[str, Any]]]:
             },
         ),
         "decide": (f"/sign-off/sign_off/{d.ATTEMPT}", "wang.fang", usual | {"attempt": d.finished()}),
+        "whatif": (f"{there}/whatif", "wang.fang", usual | {"attempt": judged()}),
         "missing": ("/nothing-here", "li.wei", usual),
         "api": ("/api/v1/docs", "li.wei", usual),
         "sign-in": ("/sign-in", "", usual),
@@ -112,6 +113,19 @@ def judged() -> dict[str, Any]:
 
     document = judge(bundles.g3_evidence().bundle())
     return d.finished(verdict=document["verdict"], because=document["because"], document=document)
+
+
+STRICTER = "g3:\n  ttft_p50_drop_min: {limit: '0.28'}\n"
+
+
+def under_another_plan() -> dict[str, Any]:
+    """Return what the judge itself says of synthetic evidence under a stricter plan."""
+    from gates.plan import changed_plan, load_yaml
+    from gates.whatif import what_if
+    from tests import bundles
+
+    bundle = bundles.g3_evidence().bundle()
+    return what_if(bundle, changed_plan(bundle.plan, load_yaml(STRICTER)))
 
 
 def stopped() -> dict[str, Any]:
@@ -153,6 +167,8 @@ def main(out: Path, names: list[str]) -> None:
                 if names and name not in names:
                     continue
                 replace_use_cases(patch, data)
+                told = under_another_plan() if name == "whatif" else None
+                patch.setattr("app.web.pages.whatif.what_if", lambda _s, told=told, **_: told)
                 for width, language, theme in SHOTS:
                     context = contexts(browser, base, login, width)
                     page = context.new_page()
@@ -160,6 +176,9 @@ def main(out: Path, names: list[str]) -> None:
                     page.on("pageerror", lambda e, name=name: print(f"{name}: {e}"))
                     page.goto(f"{base}{path}?lang={language}&theme={theme}")
                     page.wait_for_timeout(900 if name in ("attempt", "rehearsal", "error") else 100)
+                    if name == "whatif":
+                        page.fill("textarea[name=text]", STRICTER)
+                        page.click("form.card button.primary")
                     page.screenshot(path=out / f"{name}-{width}-{language}-{theme}.png", full_page=True)
                     wide = page.evaluate("document.documentElement.scrollWidth")
                     if wide > width:

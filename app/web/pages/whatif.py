@@ -68,7 +68,7 @@ def whatif_page(
         a=data,
         name=views.attempt_name(data, who.locale),
         text=text,
-        w=told,
+        w=views.otherwise(told, who.locale) if told else None,
         marks=views.marks(data["engagement"], simulated=data["simulated"], rehearsal=data["rehearsal"]),
         inbox=inbox,
         **refusal(error, who),
