@@ -1,17 +1,23 @@
-"""One move of one attempt: claim, work outside any transaction, commit guarded by the generation, publish the successor."""
+"""One move of one attempt: claim, work outside any transaction, commit guarded by the generation, publish the successor.
+
+A move that orders a poll takes along the polls of its site that are due (rounds.py): several moves then, each under its own lease.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from datetime import timedelta
+from types import TracebackType
 
 from sqlalchemy import update
 from sqlalchemy.exc import OperationalError
 
 from app.attempts.models import Attempt
-from app.engine import due, hints, slots, words
+from app.engine import due, hints, rounds, runner, slots, words
 from app.engine.claim import Claim, claim, commit
 from app.engine.context import Ctx, load
 from app.engine.keep import Keeping, LeaseLost
@@ -64,55 +70,129 @@ def _hand_on(node: str) -> None:
 
 
 def _advance(attempt_id: str, generation: int | None, span: traces.Span) -> bool:
-    try:
-        held = claim(attempt_id, generation, owner=_owner(), node=settings().node)
-    except OperationalError as error:
-        log.warning("attempt %s: the database did not answer (%s); the next tick tries again", attempt_id, error.orig)
-        return False
+    """Move an attempt, and with it others of its site that are to be polled now: each is decided by itself, then all begin, then each is written."""
+    held = _claim(attempt_id, generation)
     if held is None:
         return False
+    with ExitStack() as stack:
+        together = stack.enter_context(rounds.Round())
+        first = stack.enter_context(_Turn(held, together, span))
+        turns = [first] if first.decide() else []
+        if together.boarded and first.may_lead():
+            turns += [turn for turn in _others(first, together, stack) if turn.decide()]
+            span.say(together=len(together.boarded))
+        together.go()
+        written = [turn.write() for turn in turns]
+    return any(written[:1])
+
+
+def _claim(attempt_id: str, generation: int | None) -> Claim | None:
     try:
-        with Keeping(held) as lease:
-            outcome, written = _move(held, load(attempt_id, owner=held.owner, node=held.node, still_ours=lease.check), span)
-    except LeaseLost as error:
-        log.info("%s; what was worked out here is thrown away", error)
-        return False
-    except OperationalError as error:  # the database is busy or away: nobody's fault, and nothing is lost
-        log.warning("attempt %s: the database did not answer (%s); tried again later", attempt_id, type(error.orig).__name__)
-        _push_back(held)
-        return False
-    except Outdated as error:  # an approval came in while it was judged: once more, with it
-        log.info("%s; judged anew", error)
-        _push_back(held, 0.0)
-        return False
-    except HostsFull as error:  # nothing has begun; whoever is due longest comes first
-        log.info("attempt %s: %s", attempt_id, error)
-        _push_back(held, BUSY_S)
-        return False
-    except RunnerAway as error:  # it is being replaced: nothing has begun
-        log.warning("attempt %s: %s; tried again later", attempt_id, error)
-        _push_back(held)
-        return False
-    except Exception:
-        log.exception("attempt %s cannot be moved at all; pushed back", attempt_id)
-        _push_back(held)
-        return False
-    if written and outcome.due_s == 0:
-        hints.publish_advance(attempt_id, held.generation + 1, held.node, outcome.next_kind)
-    return written
+        return claim(attempt_id, generation, owner=_owner(), node=settings().node)
+    except OperationalError as error:
+        log.warning("attempt %s: the database did not answer (%s); the next tick tries again", attempt_id, error.orig)
+        return None
 
 
-def _move(held: Claim, ctx: Ctx, span: traces.Span) -> tuple[Outcome, bool]:
-    step = ctx.step
-    span.say(gate=ctx.attempt.gate, step=step.key if step else None, step_status=step.status if step else None, generation=held.generation)
-    with logs.about(gate=ctx.attempt.gate, step=step.key if step else None, step_id=step.id if step else None, generation=held.generation):
-        outcome = _decide(ctx)
-        outcome.next_kind = _next_kind(ctx, outcome)
-        written = _commit(held, ctx, outcome)
-        span.say(event=str(outcome.event) if outcome.event else None)
-        if outcome.event is not None or outcome.next_step:
-            log.info("%s%s", outcome.event or "next step", "" if written else ": somebody else went on")
-    return outcome, written
+def _others(first: _Turn, together: rounds.Round, stack: ExitStack) -> Iterator[_Turn]:
+    """Claim one after the other who may board the poll of the first. Whoever cannot be claimed now is polled by itself when its time comes."""
+    try:
+        found = rounds.others(first.ctx, runner.room() - 1)
+    except (OperationalError, RunnerAway) as error:
+        log.warning("attempt %s: polled alone (%s)", first.held.attempt_id, type(error).__name__)
+        return
+    for attempt_id, generation in found:
+        held = _claim(attempt_id, generation)
+        if held is not None:
+            yield stack.enter_context(_Turn(held, together, traces.Span(), beside=True))  # told of by the span of the first
+
+
+class _Turn:
+    """One attempt under a lease of ours. What goes wrong with it is said and pushes it back, and concerns nobody beside it."""
+
+    ctx: Ctx
+
+    def __init__(self, held: Claim, together: rounds.Round, span: traces.Span, *, beside: bool = False) -> None:
+        self.held, self._together, self._span, self._beside = held, together, span, beside
+        self._lease, self._outcome, self._boards = Keeping(held), Outcome(), False
+
+    def __enter__(self) -> _Turn:
+        self._lease.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._lease.__exit__(kind, error, trace)
+
+    def decide(self) -> bool:
+        """Work outside any transaction. What the decision starts together with others has not begun yet. False: there is nothing to write."""
+        return self._tried(self._decide)
+
+    def may_lead(self) -> bool:
+        """Tell whether others may board what this one starts."""
+        return self._boards and rounds.may_lead(self.ctx)
+
+    def write(self) -> bool:
+        """Commit the decision guarded by the generation, and publish the successor. False: it was not written."""
+        return self._tried(self._write)
+
+    def _decide(self) -> bool:
+        self.ctx = load(self.held.attempt_id, owner=self.held.owner, node=self.held.node, still_ours=self._lease.check)
+        self.ctx.together, self.ctx.beside = self._together, self._beside
+        step, boarded = self.ctx.step, len(self._together.boarded)
+        known = {"gate": self.ctx.attempt.gate, "step": step.key if step else None, "generation": self.held.generation}
+        self._span.say(**known, step_status=step.status if step else None)
+        with self._about():
+            self._outcome = _decide(self.ctx, move)
+        self._boards = len(self._together.boarded) > boarded
+        return True
+
+    def _write(self) -> bool:
+        held, ctx = self.held, self.ctx
+        with self._about():
+            if self._boards and (trouble := self._together.trouble) is not None:
+                self._outcome = _decide(ctx, lambda _: _raise(trouble))
+            outcome = self._outcome
+            outcome.next_kind = _next_kind(ctx, outcome)
+            written = _commit(held, ctx, outcome)
+            self._span.say(event=str(outcome.event) if outcome.event else None)
+            if outcome.event is not None or outcome.next_step:
+                log.info("%s%s", outcome.event or "next step", "" if written else ": somebody else went on")
+        if written and outcome.due_s == 0:
+            hints.publish_advance(held.attempt_id, held.generation + 1, held.node, outcome.next_kind)
+        return written
+
+    def _about(self) -> AbstractContextManager[None]:
+        """Let every line of the log be about this attempt and its step."""
+        step, attempt = self.ctx.step, self.ctx.attempt
+        named = {"step": step.key if step else None, "step_id": step.id if step else None}
+        return logs.about(attempt=attempt.id, gate=attempt.gate, generation=self.held.generation, **named)
+
+    def _tried(self, what: Callable[[], bool]) -> bool:
+        held, attempt_id = self.held, self.held.attempt_id
+        try:
+            return what()
+        except LeaseLost as error:
+            log.info("%s; what was worked out here is thrown away", error)
+        except OperationalError as error:  # the database is busy or away: nobody's fault, and nothing is lost
+            log.warning("attempt %s: the database did not answer (%s); tried again later", attempt_id, type(error.orig).__name__)
+            _push_back(held)
+        except Outdated as error:  # an approval came in while it was judged: once more, with it
+            log.info("%s; judged anew", error)
+            _push_back(held, 0.0)
+        except HostsFull as error:  # nothing has begun; whoever is due longest comes first
+            log.info("attempt %s: %s", attempt_id, error)
+            _push_back(held, BUSY_S)
+        except RunnerAway as error:  # it is being replaced: nothing has begun
+            log.warning("attempt %s: %s; tried again later", attempt_id, error)
+            _push_back(held)
+        except Exception:
+            log.exception("attempt %s cannot be moved at all; pushed back", attempt_id)
+            _push_back(held)
+        return False
+
+
+def _raise(trouble: Exception) -> Outcome:
+    raise trouble
 
 
 def _next_kind(ctx: Ctx, outcome: Outcome) -> str | None:
@@ -121,10 +201,10 @@ def _next_kind(ctx: Ctx, outcome: Outcome) -> str | None:
     return ctx.steps[index].kind if index < len(ctx.steps) else None
 
 
-def _decide(ctx: Ctx) -> Outcome:
-    """Ask the step; an error of whatever kind becomes a sentence on the attempt, its trace goes to the log only."""
+def _decide(ctx: Ctx, decide: Callable[[Ctx], Outcome]) -> Outcome:
+    """Ask for a decision; an error of whatever kind becomes a sentence on the attempt, its trace goes to the log only."""
     try:
-        return move(ctx)
+        return decide(ctx)
     except QuadgateError as error:
         return failed(Trouble(error.code, error.pair()))
     except (OperationalError, RunnerAway, LeaseLost):

@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
@@ -21,6 +21,9 @@ from app.settings import settings
 from app.targets.inventory import Inventory, build
 from app.targets.probe_archive import SOURCE, build_probe
 from gates.text import Text
+
+if TYPE_CHECKING:
+    from app.engine.rounds import Round
 
 
 @dataclass
@@ -35,6 +38,8 @@ class Ctx:
     owner: str
     node: str
     still_ours: Callable[[], None] = lambda: None  # asked at every piece of a long work; raises keep.LeaseLost
+    together: Round | None = None  # what begins together with this move; None: whatever it starts begins at once
+    beside: bool = False  # another attempt of the site is about to be polled, so this one may be polled a little early
 
     @property
     def step(self) -> Step | None:

@@ -62,7 +62,11 @@ def begin(ctx: Ctx, order: Order, memo: dict[str, Any] | None = None, **step: An
     memo = memo_of(ctx) if memo is None else memo
     tries = dict(memo.get("runs") or {})
     name = _next_run(ctx, memo, order.phase)
-    runs.start(_run(ctx, order, name))
+    run = _run(ctx, order, name)
+    if order.light and ctx.together is not None:
+        ctx.together.start(run)
+    else:
+        runs.start(run)
     used = runs.used(ctx.attempt.id, ctx.current.key, order.phase) if order.light else []
     for old in used[:-POLLS_KEPT]:  # what was decided about them is committed; the newest tell the next number
         runs.remove(runs.folder_of(ctx.attempt.id, ctx.current.key, f"{order.phase}-{old}"))

@@ -1,24 +1,24 @@
-"""The program that runs one playbook, detached from whoever started it: `python -P host.py RUN_DIR LOCK_FD`.
+"""The program that runs one playbook, detached from whoever started it: `python -P host.py RUN_DIR LOCK_FD [RUN_DIR LOCK_FD]...`.
 
 It is alive as long as it holds the flock that the starter handed over. It says `started` once, appends every event to
-events.jsonl, and ends with result.json. It knows no database; the directory is its only contract (see runs.py).
+events.jsonl, and ends with result.json; with several run directories, in each of them what is its share (shares.py).
+It knows no database; the directory is its only contract (see runs.py).
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # started by path with -P, so that no module of this folder shadows another
 
 from app.engine import durable, nudge
-from app.engine.capture import Capture
-from app.engine.control import close_masters
-from app.engine.redact import Redactor
+from app.engine.policy import ROUND_S
+from app.engine.shares import Share, document, ended
 from app.kit import traces
 
 
@@ -29,82 +29,83 @@ def detach() -> None:
     os.setsid()
 
 
-def main(run_dir: Path, lock_fd: int) -> None:
-    """Run the playbook of a run directory once, whoever asks how often."""
-    os.set_inheritable(lock_fd, False)  # a playbook's left-over must not look like a living host
-    try:
-        os.close(os.open(run_dir / "started", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except FileExistsError:
+def told_of(words: Sequence[str]) -> list[tuple[Path, int]]:
+    """Return the run directories and locks that a command line names in turn."""
+    return [(Path(folder), int(lock)) for folder, lock in zip(words[::2], words[1::2], strict=True)]
+
+
+def main(runs: Sequence[tuple[Path, int]]) -> None:
+    """Run the playbook of these run directories once, whoever asks how often; each comes with the descriptor of its lock."""
+    shares = _begin(runs)
+    if not shares:
         return
-    job = json.loads((run_dir / "job.json").read_bytes())
-    told = {"attempt": job["attempt"], "run": run_dir.name, "playbook": Path(job["playbook"]).name}
+    job = shares[0].job
+    told = {"attempt": job["attempt"], "run": shares[0].folder.name, "playbook": Path(job["playbook"]).name, "together": len(shares)}
     with traces.span("playbook", parent=str(job.get("traceparent") or ""), endpoint=str(job.get("otlp_endpoint") or ""), **told) as span:
-        result = _host(run_dir, job)
-        span.say(status=result["status"], rc=result["rc"], events=result["events"])
-        _nudge(job)
+        status, rc, done = _host(shares)
+        span.say(status=status, rc=rc, events=sum(share.capture.count for share in shares))
+        for share in done:
+            _nudge(share.job)
     traces.flush()
 
 
-def _host(run_dir: Path, job: dict[str, Any]) -> dict[str, Any]:
-    """Run the playbook of a job and leave result.json, whatever happens. Returns the result."""
-    redactor = Redactor(job["secrets"])
-    capture = Capture(run_dir / "events.jsonl", redactor)
+def _begin(runs: Sequence[tuple[Path, int]]) -> list[Share]:
+    """Say `started` in every run directory where nobody has, and return those."""
+    begun = []
+    for folder, lock in runs:
+        os.set_inheritable(lock, False)  # a playbook's left-over must not look like a living host
+        try:
+            os.close(os.open(folder / "started", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            continue
+        begun.append((folder, json.loads((folder / "job.json").read_bytes())))
+    secrets = {secret for _, job in begun for secret in job["secrets"]}
+    return [Share(folder, job, number if len(begun) > 1 else None, secrets) for number, (folder, job) in enumerate(begun)]
+
+
+def _host(shares: Sequence[Share]) -> tuple[str, int | None, list[Share]]:
+    """Run the playbook and leave the results. Returns its status and exit code, and whose runs have a result."""
     problem: str | None = None
     status, rc = "failed", None
-    stats: dict[str, Any] = {}
     try:
-        durable.reserve(run_dir / "result.json")
-        status, rc, stats = _play(run_dir, job, capture)
+        for share in shares:
+            durable.reserve(share.folder / "result.json")
+        status, rc = _play(shares)
     except Exception as error:
-        problem = redactor.text(f"{type(error).__name__}: {error}")
+        problem = shares[0].redactor.text(f"{type(error).__name__}: {error}")
     finally:
-        close_masters(Path(job["control_dir"]))
-        shutil.rmtree(run_dir / "private", ignore_errors=True)  # inventory, variables, artifacts
-        (run_dir / "job.json").unlink(missing_ok=True)
-        shutil.rmtree(job["short_dir"], ignore_errors=True)
-    result = {
-        "status": status,
-        "rc": rc,
-        "stats": stats,
-        "replies": capture.replies,
-        "failures": capture.failures,
-        "events": capture.count,
-        "events_lost": capture.lost,
-        "tail": capture.tail,
-        "problem": problem,
-    }
-    try:
-        durable.write_json(run_dir / "result.json", result)
-    except OSError as error:  # fits into what was reserved
-        short = {
-            **result,
-            "replies": {},
-            "tail": [],
-            "failures": [],
-            "status": "failed",
-            "problem": f"the result could not be written: {error.strerror}",
-        }
-        durable.write_json(run_dir / "result.json", short)
-    return result
+        for share in reversed(shares):  # the directories of the first are those of the process
+            share.clear()
+    return status, rc, ended(shares, status, rc, problem)
 
 
-def _play(run_dir: Path, job: dict[str, Any], capture: Capture) -> tuple[str, int | None, dict[str, Any]]:
-    """Let ansible-runner run the playbook. Returns its status, exit code and the recap by host."""
+def _play(shares: Sequence[Share]) -> tuple[str, int | None]:
+    """Let ansible-runner run the playbook. Returns its status and exit code."""
     import ansible_runner
 
-    private = run_dir / "private"
+    first, private = shares[0], shares[0].folder / "private"
+    inventory, more, timeout_s = private / "inventory.json", {"cmdline": f"-e @{private / 'vars.json'}"}, first.job["timeout_s"]
+    if len(shares) > 1:  # what is known differs from host to host
+        inventory, more, timeout_s = private / "round.json", {}, min(timeout_s, ROUND_S)
+        durable.write_private(inventory, json.dumps(document(shares), ensure_ascii=False))
+
+    def keep(event: dict[str, Any]) -> bool:
+        for share in shares:
+            share.event(event)
+        return False  # the runner is to keep no unredacted copy
+
     runner = ansible_runner.run(
         private_data_dir=str(private),
-        project_dir=str(Path(job["playbook"]).parent),
-        playbook=job["playbook"],
-        inventory=str(private / "inventory.json"),
-        cmdline=f"-e @{private / 'vars.json'}",
+        project_dir=str(Path(first.job["playbook"]).parent),
+        playbook=first.job["playbook"],
+        inventory=str(inventory),
+        **more,
         ident="run",
-        event_handler=capture.event,
+        event_handler=keep,
         quiet=True,
-        settings={"suppress_output_file": True, "pexpect_timeout": 2, "job_timeout": job["timeout_s"]},
+        settings={"suppress_output_file": True, "pexpect_timeout": 2, "job_timeout": timeout_s},
     )
-    return runner.status, runner.rc, capture.stats
+    return runner.status, runner.rc
 
 
 def _nudge(job: dict[str, Any]) -> None:
@@ -132,4 +133,4 @@ def _nudge_by_library(job: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     detach()
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(told_of(sys.argv[1:]))

@@ -8,17 +8,20 @@ import time
 from pathlib import Path
 
 VARIABLE = "QUADGATE_ATTEMPT"
+BETWEEN = ","  # the attempts whose polls one playbook makes together
 
 
 def carriers(value: str, variable: str = VARIABLE) -> list[int]:
-    """Return the ids of the living processes (no zombies, not this one) whose environment carries variable=value."""
-    wanted = f"{variable}={value}".encode()
+    """Return the ids of the living processes (no zombies, not this one) whose environment carries variable=value, or value as one of several."""
+    name, wanted, between = f"{variable}=".encode(), value.encode(), BETWEEN.encode()
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         try:
-            if wanted in (entry / "environ").read_bytes().split(b"\0") and state(int(entry.name)) not in ("Z", "X", ""):
+            carried = [pair.removeprefix(name) for pair in (entry / "environ").read_bytes().split(b"\0") if pair.startswith(name)]
+            ours = any(wanted == one or wanted in one.split(between) for one in carried)
+            if ours and state(int(entry.name)) not in ("Z", "X", ""):
                 found.append(int(entry.name))
         except OSError:
             continue  # gone, or not ours to read

@@ -22,9 +22,10 @@ _DEPTH = 40
 
 
 class Redactor:
-    """Replaces known secret values, values under secret-looking keys, and texts that look like keys."""
+    """Replaces known secret values, values under secret-looking keys, and texts that look like keys. `prefix`: of names in a round, left out."""
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), prefix: str = "") -> None:
+        self._prefix = prefix
         self._known = sorted(
             {form for value in secrets if len(value) >= 4 for form in (value, *value.splitlines()) if len(form) >= 4}, key=len, reverse=True
         )
@@ -35,7 +36,7 @@ class Redactor:
             value = value.replace(secret, HIDDEN)
         for pattern in _PATTERNS:
             value = pattern.sub(HIDDEN, value)
-        return value
+        return value.replace(self._prefix, "") if self._prefix else value
 
     def tree(self, value: Any, depth: int = 0) -> Any:
         """Return a JSON-like value without secrets; what is nested too deeply or is no JSON becomes text."""

@@ -3,7 +3,8 @@
 With QUADGATE_RUNNER_SOCKET a worker hands the run directory, the environment and the locked descriptor over a Unix socket to the
 runner (`quadgate runner`), which starts the host: replacing a worker then ends no playbook. The lock travels with the request
 (SCM_RIGHTS), so "alive, never ran, lost" is told by the same flock, `started` and `result.json` as everywhere (see runs.py).
-A request is one JSON line `{op, folder?, environment?, attempt?}`; the answer is one JSON line `{ok, ended?, room?, over?, why?}`.
+A request is one JSON line `{op, folder?, folders?, environment?, attempt?}`;
+the answer is one JSON line `{ok, ended?, room?, together?, over?, why?}`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from app.engine import marker
 from app.engine.control import close_masters
+from app.engine.policy import ROUND_MAX
 from app.kit import alive
 from app.settings import settings
 
@@ -39,14 +42,15 @@ class HostsFull(RunnerAway):
     """As many playbook hosts live as this machine may have; nothing has begun."""
 
 
-def room() -> bool:
-    """Tell whether one more playbook host may be started. Raises RunnerAway when the runner does not answer."""
+def room() -> int:
+    """Return how many runs the next playbook host may be given, 0 when none may be started. Raises RunnerAway when the runner does not answer."""
     if settings().runner_socket:
         try:
-            return bool(_ask({"op": "room"}).get("room"))
+            answer = _ask({"op": "room"})
         except OSError:  # a runner of an earlier version, which does not know the question
-            return True
-    return len(living_here()) < settings().hosts_max
+            return 1
+        return int(answer.get("together") or 1) if answer.get("room") else 0
+    return ROUND_MAX if len(living_here()) < settings().hosts_max else 0
 
 
 def living_here() -> list[int]:
@@ -65,12 +69,14 @@ def living_here() -> list[int]:
     return found
 
 
-def spawn(folder: Path, lock_fd: int, environment: dict[str, str]) -> None:
-    """Start the detached host of a run. Raises RunnerAway when the runner does not answer, OSError when it could not start one."""
+def spawn(folders: Sequence[Path], locks: Sequence[int], environment: dict[str, str]) -> None:
+    """Start one detached host for these runs. Raises RunnerAway when the runner does not answer, OSError when it could not start one."""
     if settings().runner_socket:
-        _ask({"op": "spawn", "folder": str(folder), "environment": environment}, [lock_fd])
+        names = [str(folder) for folder in folders]
+        which: dict[str, Any] = {"folder": names[0]} if len(names) == 1 else {"folders": names}  # the former is what earlier versions know
+        _ask({"op": "spawn", **which, "environment": environment}, locks)
     else:
-        spawn_here(folder, lock_fd, environment)
+        spawn_here(folders, locks, environment)
 
 
 def end(attempt_id: str, control_dir: Path | None = None) -> int:
@@ -81,17 +87,18 @@ def end(attempt_id: str, control_dir: Path | None = None) -> int:
     return _end_here(attempt_id, control_dir)
 
 
-def spawn_here(folder: Path, lock_fd: int, environment: dict[str, str]) -> None:
+def spawn_here(folders: Sequence[Path], locks: Sequence[int], environment: dict[str, str]) -> None:
     """Start the host from this process. The launcher forks and ends at once, so that there is no child to reap.
 
     A launcher that was killed, or that took too long, says nothing: whether a host lives is told by the lock and `started`, as always.
     """
+    folder, words = folders[0], [str(word) for pair in zip(folders, locks, strict=True) for word in pair]
     with (folder / "host.log").open("ab") as output:
         try:
             done = subprocess.run(
-                [sys.executable, "-P", str(HOST_PROGRAM), str(folder), str(lock_fd)],
+                [sys.executable, "-P", str(HOST_PROGRAM), *words],
                 env=environment,
-                pass_fds=[lock_fd],
+                pass_fds=locks,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -115,13 +122,13 @@ def _end_here(attempt_id: str, control_dir: Path | None) -> int:
     return ended
 
 
-def _ask(request: dict[str, Any], fds: list[int] | None = None) -> dict[str, Any]:
+def _ask(request: dict[str, Any], fds: Sequence[int] = ()) -> dict[str, Any]:
     try:
         with socket.socket(socket.AF_UNIX) as wire:
             wire.settimeout(ASK_S)
             wire.connect(settings().runner_socket)
             data = json.dumps(request).encode() + b"\n"
-            sent = socket.send_fds(wire, [data], fds or [])
+            sent = socket.send_fds(wire, [data], list(fds))
             if sent < len(data):  # sending nothing to a runner that has already answered is a broken pipe
                 wire.sendall(data[sent:])
             with wire.makefile("rb") as lines:
@@ -214,12 +221,13 @@ class Runner:
         if request["op"] == "ping":
             return {}
         if request["op"] == "room":
-            return {"room": self.living() < settings().hosts_max}
+            return {"room": self.living() < settings().hosts_max, "together": ROUND_MAX}
         if request["op"] == "end":
             control = request.get("control_dir")
             return {"ended": _end_here(str(request["attempt"]), Path(control) if control else None)}
-        folder = Path(request["folder"])
-        if request["op"] != "spawn" or len(fds) != 1 or not folder.is_relative_to(settings().runs_dir) or ".." in folder.parts:
+        folders = [Path(folder) for folder in request.get("folders") or [request["folder"]]]
+        outside = any(not folder.is_relative_to(settings().runs_dir) or ".." in folder.parts for folder in folders)
+        if request["op"] != "spawn" or len(fds) != len(folders) or outside:
             raise ValueError("no request of ours")
         with self._guard:  # told to end before this: refused; after this: waited for
             if self.over.is_set():
@@ -228,12 +236,12 @@ class Runner:
         try:
             environment = {str(key): str(value) for key, value in request["environment"].items()}
             before = set(marker.carriers(environment[marker.VARIABLE]))
-            spawn_here(folder, fds[0], environment)
+            spawn_here(folders, fds, environment)
             with self._guard:
                 self._hosts += sorted(set(marker.carriers(environment[marker.VARIABLE])) - before)
         finally:
             self._starting -= 1
-        log.info("started a playbook host in %s", folder.name)
+        log.info("started a playbook host in %s", ", ".join(folder.name for folder in folders))
         return {}
 
 
@@ -244,7 +252,7 @@ def _read(wire: socket.socket) -> tuple[dict[str, Any], list[int]]:
         raise PermissionError("another user asks")
     data, fds = b"", []
     while not data.endswith(b"\n") and len(data) < REQUEST_MAX:
-        more, new, _, _ = socket.recv_fds(wire, 65536, 4)
+        more, new, _, _ = socket.recv_fds(wire, 65536, ROUND_MAX)
         fds += new
         if not more:
             break

@@ -19,6 +19,7 @@ import re
 import shutil
 import stat
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -105,34 +106,68 @@ def look(folder: Path) -> RunState:
     except FileNotFoundError:
         return RunState(Look.NEVER)
     try:
-        if not _lock(fd):
-            return RunState(Look.ALIVE)
-        if (result := durable.read_json(folder / "result.json")) is not None:  # it ended between the two looks
-            return RunState(Look.DONE, result)
-        return RunState(Look.LOST if (folder / "started").exists() else Look.NEVER)
+        return _stands(folder, fd)
     finally:
         os.close(fd)
 
 
+def _stands(folder: Path, fd: int) -> RunState:
+    """Take the lock, and tell how a run stands: NEVER means that it is ours to begin."""
+    if not _lock(fd):
+        return RunState(Look.ALIVE)
+    if (result := durable.read_json(folder / "result.json")) is not None:  # it ended between two looks
+        return RunState(Look.DONE, result)
+    return RunState(Look.LOST if (folder / "started").exists() else Look.NEVER)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A run that nobody has begun, prepared, with its lock in our hands: it is to be launched, or let go."""
+
+    run: PlaybookRun
+    lock: int
+    environment: dict[str, str]
+
+    def let_go(self) -> None:
+        """Close our copy of the lock; that of a host that was launched keeps it."""
+        os.close(self.lock)
+
+
 def start(run: PlaybookRun) -> RunState:
     """Start the host process of a run, or adopt the one that a start before this left. Safe to call any number of times."""
+    here = ready(run)
+    if isinstance(here, RunState):
+        return here
+    launch([here])
+    return RunState(Look.ALIVE)
+
+
+def ready(run: PlaybookRun) -> Ready | RunState:
+    """Prepare a run that was never begun, or tell how it stands. Raises HostsFull or RunnerAway where there is no room for it."""
     folder = run.folder
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock, kept = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), False
     try:
-        if not _lock(fd):
-            return RunState(Look.ALIVE)
-        if (result := durable.read_json(folder / "result.json")) is not None:
-            return RunState(Look.DONE, result)
-        if (folder / "started").exists():
-            return RunState(Look.LOST)
+        state = _stands(folder, lock)
+        if state.look is not Look.NEVER:
+            return state
         if not run.urgent and not runner.room():
             raise runner.HostsFull(f"{settings().hosts_max} playbooks run on this machine already; {folder.name} waits for its turn")
-        environment = prepare(run)
-        runner.spawn(folder, fd, environment)
-        return RunState(Look.ALIVE)
+        here, kept = Ready(run, lock, prepare(run)), True
+        return here
     finally:
-        os.close(fd)  # the host's copy keeps the lock
+        if not kept:
+            os.close(lock)
+
+
+def launch(boarded: Sequence[Ready]) -> None:
+    """Start one host process for runs of the same playbook, and let go of them. Raises RunnerAway or OSError: then none has begun."""
+    environment = {**boarded[0].environment, marker.VARIABLE: marker.BETWEEN.join(here.run.attempt_id for here in boarded)}
+    try:
+        runner.spawn([here.run.folder for here in boarded], [here.lock for here in boarded], environment)
+    finally:
+        for here in boarded:
+            here.let_go()
 
 
 def prepare(run: PlaybookRun) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,13 @@ class Inventory:
                     f"-o UserKnownHostsFile={known_hosts_file} -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes"
                 )
         return {"all": {"hosts": hosts, "children": {group: {"hosts": {name: {} for name in names}} for group, names in self.groups.items()}}}
+
+
+def ways(targets: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    """Return in which ways the hosts of an engagement are reached, each (connection, credentials): one playbook may ask all that are alike."""
+    kinds = ("credential", "password", "become", "become_password")
+    described = [host or {} for host in (targets.get("hosts") or {}).values()]
+    return frozenset((str(host.get("connection", "ssh")), " ".join(kind for kind in kinds if host.get(kind))) for host in described)
 
 
 def build(*, code: str, targets: dict[str, Any], state_dir: Path) -> Inventory:

@@ -1,4 +1,4 @@
-"""`python -m lanes.chaos [--long] [--seed N] [--seconds S]`: run the lane and its control, print the tables; 0 when nothing was lost."""
+"""`python -m lanes.chaos [--long] [--seed N] [--seconds S] [--write]`: run the lane and its control, print the tables; 0 when nothing was lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lanes.chaos import scaled
 
 scaled.shorten()  # before the engine is imported
 
-from lanes.chaos import boundaries, control  # noqa: E402
+from lanes.chaos import boundaries, control, page  # noqa: E402
 from lanes.chaos.faults import FAULTS  # noqa: E402
 from lanes.chaos.lane import ON_POSTGRES, Lane, lacking  # noqa: E402
 from lanes.chaos.table import Table  # noqa: E402
@@ -31,6 +31,7 @@ def main() -> int:
     dice, table, began = random.Random(arguments.seed), Table(FAULTS, [f"{kind}/{status}" for kind, status in boundaries.CANCELS]), time.monotonic()
     table.not_run = lacking()
     sentences: list[str] = []
+    other: Table | None = None
     with tempfile.TemporaryDirectory(prefix="qg-chaos-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         try:
@@ -43,28 +44,31 @@ def main() -> int:
                     break
         except KeyboardInterrupt:
             print("interrupted; what was seen so far:")
-            arguments.no_control = True
+            arguments.no_control, arguments.write = True, False
         seconds = time.monotonic() - began
-        print(f"\nQuadgate on {' and '.join(('SQLite', 'PostgreSQL')[: len(databases)])}, seed {arguments.seed}, {seconds:.0f} s\n")
+        title = f"Quadgate on {' and '.join(('SQLite', 'PostgreSQL')[: len(databases)])}, seed {arguments.seed}, {seconds:.0f} s"
+        print(f"\n{title}\n")
         print("\n".join(table.lines()), *sentences, sep="\n")
         if not arguments.no_control:
             print("\nThe control, a long-running Celery task with late acknowledgement, must show losses or doubles:\n", flush=True)
             (folder / "control").mkdir()
             other = control.run(folder / "control", dice)
             print("\n".join(other.lines()))
-            if not control.shows(other):
-                print("The control lost and doubled nothing under any injected fault: this lane cannot see what it is for.")
-                return 1
     enough = arguments.long or table.injected.total() >= INJECTIONS
     missing = [fault for fault, count in table.injected.items() if not count and fault not in table.not_run]
     kinds = dict.fromkeys(where.partition("/")[0] for where in table.canceled)
     missing += [f"cancel at a {kind}" for kind in kinds if not sum(n for where, n in table.canceled.items() if where.startswith(f"{kind}/"))]
+    short_of = []
+    if other is not None and not control.shows(other):
+        short_of.append("The control lost and doubled nothing under any injected fault: this lane cannot see what it is for.")
     if not enough or (missing and not arguments.long):
-        print(f"Not enough was injected: {table.injected.total()} of {INJECTIONS}; never: {', '.join(missing) or '-'}")
+        short_of.append(f"Not enough was injected: {table.injected.total()} of {INJECTIONS}; never: {', '.join(missing) or '-'}")
     if os.environ.get("CI") == "true" and (without := table.not_run.keys() & set(ON_POSTGRES)):
-        print(f"NOT RUN, which is a failure under CI=true: {', '.join(sorted(without))}")
-        return 1
-    return 0 if table.clean and enough and (arguments.long or not missing) else 1
+        short_of.append(f"NOT RUN, which is a failure under CI=true: {', '.join(sorted(without))}")
+    print(*short_of, sep="\n")
+    if arguments.write:
+        page.write(page.lines(title, table, other, short_of))
+    return 0 if table.clean and not short_of else 1
 
 
 def _one(folder: Path, table: Table, dice: random.Random, *, on_postgres: bool, goal: int, sentences: list[str], end: float) -> None:
@@ -83,6 +87,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=20261129)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--no-control", action="store_true")
+    parser.add_argument("--write", action="store_true", help="put what was printed into docs/chaos.md, whatever it says; an interrupted run never is")
     return parser.parse_args()
 
 

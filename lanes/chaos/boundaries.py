@@ -108,7 +108,7 @@ def watch() -> None:
     from app.engine import advance, runs
     from app.evidence import store
 
-    claim, load, commit, start, put_file = advance.claim, advance.load, advance.commit, runs.start, store.put_file
+    claim, load, commit, launch, put_file = advance.claim, advance.load, advance.commit, runs.launch, store.put_file
     about: dict[str, str] = {"attempt": ""}
 
     def claiming(attempt_id: str, *args: Any, **more: Any) -> Any:
@@ -128,14 +128,13 @@ def watch() -> None:
             _die("committed", held.attempt_id)
         return written
 
-    def starting(run: Any) -> Any:
-        state = start(run)
-        _die("spawned", run.attempt_id)
-        return state
+    def launching(boarded: Any) -> None:
+        launch(boarded)
+        _die("spawned", boarded[0].run.attempt_id)
 
     def storing(path: Path) -> Any:
         stored = put_file(path)
         _die("stored", about["attempt"])
         return stored
 
-    advance.claim, advance.load, advance.commit, runs.start, store.put_file = claiming, loading, committing, starting, storing  # type: ignore[assignment]
+    advance.claim, advance.load, advance.commit, runs.launch, store.put_file = claiming, loading, committing, launching, storing  # type: ignore[assignment]

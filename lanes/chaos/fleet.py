@@ -129,7 +129,8 @@ class Fleet:
         code, plan = f"C{len(self.soaks):03d}{new_id()[-6:]}", script.plan()
         targets = {"simulated": True, "real_ansible": real, "hosts": {LOADGEN: {"groups": ["engine", "loadgen"], "connection": "local"}}}
         with write_session() as s:
-            named = {"code": code, "customer": "客户", "vendor": "厂商", "site": "-", "contract": "-", "source_yaml": "", "state": "active"}
+            site = "by Ansible" if real else "by the stand-in"  # whose polls are made together is told by the site
+            named = {"code": code, "customer": "客户", "vendor": "厂商", "site": site, "contract": "-", "source_yaml": "", "state": "active"}
             engagement = Engagement(**named, people={}, order={}, packing_list=[], targets=targets, created_by="-", created_at=now())
             s.add(engagement)
             s.flush()

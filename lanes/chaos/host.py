@@ -13,8 +13,9 @@ from lanes.chaos import standin
 
 if __name__ == "__main__":
     host.detach()
-    folder = Path(sys.argv[1])
+    runs = host.told_of(sys.argv[1:])  # a round is of one kind: attempts by the real one are of a site of their own (fleet.py)
+    folder = runs[0][0]
     job = folder / "job.json"
     if job.exists() and not json.loads((folder / "private" / "vars.json").read_text())["site"].get("real_ansible"):
         standin.install()
-    host.main(folder, int(sys.argv[2]))
+    host.main(runs)

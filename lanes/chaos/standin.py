@@ -3,7 +3,8 @@
 It speaks ansible-runner's side of the contract (events to a handler, status, exit code), and it loses the connection where the target's
 folder says so: `cut-PLAYBOOK` holds `before` (nothing was done), `during` (the module goes on there, and what it brought
 is half a file) or `after` (it was done, and the answer was lost). Every event that it
-emits is written down in the run directory first, so that others can count.
+emits is written down first, in the run directory of the host that it is about (of a round there are several, and what is about no host
+is written down in all), so that others can count.
 """
 
 from __future__ import annotations
@@ -42,18 +43,19 @@ def module_argv(playbook: str, root: str, host: str, known: dict[str, Any]) -> l
 class Play:
     """One playbook on the hosts of its group."""
 
-    def __init__(self, private: Path, playbook: Path, handler: Callable[[dict[str, Any]], bool]) -> None:
-        self.folder, self.playbook, self.handler = private.parent, playbook.name, handler
-        self.hosts = json.loads((private / "inventory.json").read_text())["all"]["hosts"]
-        self.known = json.loads((private / "vars.json").read_text())
+    def __init__(self, inventory: Path, known: dict[str, Any], playbook: Path, handler: Callable[[dict[str, Any]], bool]) -> None:
+        self.playbook, self.handler = playbook.name, handler
+        self.hosts = {name: {**own, **known} for name, own in json.loads(inventory.read_text())["all"]["hosts"].items()}
+        self.folders = {name: Path(own["staging"]).parent for name, own in self.hosts.items()}
         self.stats: dict[str, dict[str, int]] = {name: {} for name in ("ok", "changed", "dark", "failures", "skipped", "rescued", "ignored")}
         self.number = 0
 
     def emit(self, kind: str, text: str = "", **data: Any) -> None:
         self.number += 1
         row = {"uuid": str(uuid.uuid4()), "counter": self.number, "event": kind, "created": datetime.now(UTC).isoformat(), "stdout": text}
-        with (self.folder / "emitted").open("a") as file:
-            file.write(row["uuid"] + "\n")
+        for folder in [self.folders[data["host"]]] if "host" in data else sorted(set(self.folders.values())):
+            with (folder / "emitted").open("a") as file:
+                file.write(row["uuid"] + "\n")
         self.handler({**row, "event_data": data})
 
     def run(self) -> int:
@@ -70,10 +72,10 @@ class Play:
         for n in range(CHATTER):
             self.emit("runner_on_ok", f"ok: [{host}]", host=host, task=f"task {n}", res={})
         self.stats["ok"][host] = CHATTER
-        done = subprocess.run(module_argv(self.playbook, root, host, self.known), capture_output=True, text=True, check=False)
+        done = subprocess.run(module_argv(self.playbook, root, host, self.hosts[host]), capture_output=True, text=True, check=False)
         if cut == "during":
             for name in ("pack.tar", "chunks.json"):
-                self.halve(Path(self.known["staging"]) / host / name)
+                self.halve(Path(self.hosts[host]["staging"]) / host / name)
         if cut in ("during", "after"):
             return self.lost(host)
         if done.returncode:
@@ -104,9 +106,10 @@ class Play:
         return how
 
 
-def run(*, private_data_dir: str, playbook: str, event_handler: Callable[[dict[str, Any]], bool], **_: Any) -> types.SimpleNamespace:
+def run(*, playbook: str, inventory: str, event_handler: Callable[[dict[str, Any]], bool], cmdline: str = "", **_: Any) -> types.SimpleNamespace:
     """Play one playbook and return status and exit code as ansible-runner does."""
-    code = Play(Path(private_data_dir), Path(playbook), event_handler).run()
+    known = json.loads(Path(cmdline.removeprefix("-e @")).read_text()) if cmdline else {}  # of a round it stands at each host
+    code = Play(Path(inventory), known, Path(playbook), event_handler).run()
     return types.SimpleNamespace(status="successful" if code == 0 else "failed", rc=code)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import datetime
 
 from sqlalchemy import select
 
 from app.attempts.models import Attempt, Step
+from app.engine.rounds import early_s
 from app.kit.db import read_session
 from gates.model import StepKind
 
-SOONER_S = 0.5  # by which an order may seem to come before its time: the two clocks are read one after the other
+CLOCKS_S = 0.5  # by which an order may seem to come before its time: the two clocks are read one after the other
 
 
 class Asked:
@@ -29,11 +31,11 @@ class Asked:
 
 def of_polls(asked: Asked, spawned: dict[str, list[float]], begin: float, end: float) -> list[float]:
     """Return the seconds by which each poll that was due between two moments came late; one that has not come by the end is as late as that."""
-    late = []
+    late, sooner = [], CLOCKS_S + early_s(math.inf)  # a poll that came early in a round is the one that was due
     for attempt, times in asked.due.items():
         orders = sorted(spawned.get(attempt, []))
         for due in (at for at in times if begin <= at < end):
-            late.append(max(0.0, next((order for order in orders if order >= due - SOONER_S), end) - due))
+            late.append(max(0.0, next((order for order in orders if order >= due - sooner), end) - due))
     return sorted(late)
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from app.engine import durable, nudge
+from app.engine.policy import ROUND_MAX
 from app.engine.runner import Runner
 from lanes.scale.journal import chunk
 
@@ -47,10 +48,12 @@ class FakeRunner(Runner):
 
     def _do(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         if request["op"] == "spawn":
-            folder = Path(request["folder"])
-            self._spawned.write(f"{folder.parent.name} {folder.name} {time.time():.3f}\n")
-            Host(self, folder, os.dup(fds[0])).begin()
-        return {"end": {"ended": 0}, "room": {"room": True}}.get(request["op"], {})  # there are no hosts that could be too many
+            folders = [Path(name) for name in request.get("folders") or [request["folder"]]]
+            for folder, lock in zip(folders, fds, strict=True):
+                self._spawned.write(f"{folder.parent.name} {folder.name} {time.time():.3f} {len(folders)}\n")
+                Host(self, folder, os.dup(lock)).begin()
+        room = {"room": True, "together": ROUND_MAX}  # there are no hosts that could be too many
+        return {"end": {"ended": 0}, "room": room}.get(request["op"], {})
 
     def later(self, seconds: float, what: Callable[[], None]) -> None:
         """Have something done in so many seconds."""

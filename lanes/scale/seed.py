@@ -21,19 +21,19 @@ HOST = "gpu01"
 LEAD_S = 5.0  # before the first poll
 
 
-def soaks(count: int, node: str, *, batch: int = 100) -> list[str]:
-    """Put so many soaks of 72 h in, whose polls are spread evenly over the poll interval. Returns the attempts' ids."""
+def soaks(count: int, node: str, *, a_site: int = 10, batch: int = 100) -> list[str]:
+    """Put so many soaks of 72 h in, whose polls are spread evenly over the poll interval, so many to a site. Returns the attempts' ids."""
     plan, made = parse_plan({"rig": {"simulated": True}}), []
     for first in range(0, count, batch):
         with write_session() as s:
-            made += [_soak(s, plan, n, count, node) for n in range(first, min(count, first + batch))]
+            made += [_soak(s, plan, n, count, node, f"site {n // a_site}") for n in range(first, min(count, first + batch))]
     return made
 
 
-def _soak(s: Session, plan: Plan, n: int, count: int, node: str) -> str:
+def _soak(s: Session, plan: Plan, n: int, count: int, node: str, site: str) -> str:
     at, code = database_now(s), f"S{n:05d}"
     targets = {"simulated": True, "hosts": {HOST: {"groups": ["engine", "loadgen"], "connection": "local"}}}
-    named = {"code": code, "customer": "客户", "vendor": "厂商", "site": "-", "contract": "-", "source_yaml": "", "state": "active"}
+    named = {"code": code, "customer": "客户", "vendor": "厂商", "site": site, "contract": "-", "source_yaml": "", "state": "active"}
     engagement = Engagement(**named, people={}, order={}, packing_list=[], targets=targets, created_by="-", created_at=at)
     s.add(engagement)
     s.flush()

@@ -67,7 +67,7 @@ class Service:
         """Return when the polls of each attempt were handed to the runner, in seconds since the epoch."""
         found: dict[str, list[float]] = {}
         for line in (self.folder / "spawned").read_text().splitlines():
-            attempt, _, at = line.split(" ")
+            attempt, _, at, _ = line.split(" ")
             found.setdefault(attempt, []).append(float(at))
         return found
 

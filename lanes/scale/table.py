@@ -9,14 +9,20 @@ from app.engine.policy import LOST_CONTACT_FIRST_S
 from app.settings import ROOT
 
 PAGE = ROOT / "docs" / "scaling.md"
-MARKS = "<!-- figures of make scale: begin -->", "<!-- figures of make scale: end -->"
+MARK = "<!-- figures of make scale, {part}: {end} -->"
+SOAKS, ROUNDS = "soaks", "real polls"
 INTERVALS_S = (60, 120, 300)
 MOST_RATIO = 1.25  # cost of a poll with the most soaks over that with the fewest
 LATE_MOST_S = LOST_CONTACT_FIRST_S  # a silent target is asked again this soon: a later poll would tell of a lost one too late
 
 
-def lines(found: dict[str, Any]) -> list[str]:
-    """Return the table in Markdown."""
+def parts(found: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return what was measured as tables in Markdown, by the part of the page that they are for."""
+    measured = [(SOAKS, _soaks(found))] if found["rows"] else []
+    return [*measured, (ROUNDS, [*_rounds(found), *_cores(found["real"])])]
+
+
+def _soaks(found: dict[str, Any]) -> list[str]:
     head = "soaks | polls | late p50 / p99 / max, s | CPU ms a poll (worker, postgres, rest) | write transactions a poll | rows a poll"
     head += " | WAL KB a poll | queue p50 / max | memory MB | a page, CPU ms/s"
     table = [f"| {head} |", "|" + "---|" * (head.count("|") + 1)]
@@ -36,18 +42,32 @@ def lines(found: dict[str, Any]) -> list[str]:
             f"{sum(row['pages']['cpu_ms_per_page_second'].values()):.0f}",
         ]
         table.append("| " + " | ".join(cells) + " |")
-    table += ["", "| hosts of one real poll | CPU s | CPU s a host | s |", "|---|---|---|---|"]
-    table += [f"| {r['hosts']} | {r['cpu_s']:.2f} | {r['cpu_s'] / r['hosts']:.2f} | {r['wall_s']:.1f} |" for r in found["real"]]
-    return table + _cores(found["real"][0]["cpu_s"])
+    about = f"{found['database']}, {found['cores']} cores, {found['rate']:g} requests a second of each soak."
+    return [about, "", *table]
 
 
-def _cores(cpu_s: float) -> list[str]:
-    """Return how many cores real polls take, by interval: one poll a playbook, and nothing else on the core."""
-    table = ["", "| `QUADGATE_SOAK_POLL_SECONDS` | soaks a core | cores for 100 | for 1,000 | for 10,000 |", "|---|---|---|---|---|"]
-    for interval in INTERVALS_S:
-        cores = [f"{soaks * cpu_s / interval:.1f}" for soaks in (100, 1000, 10000)]
-        table.append(f"| {interval} | {interval / cpu_s:.0f} | " + " | ".join(cores) + " |")
+def _rounds(found: dict[str, Any]) -> list[str]:
+    """Return what real polls of targets that are due at once took, a playbook each against one for all."""
+    head = "targets due | playbooks, singly / round | processes begun a poll | CPU s a poll | s until all are in | CPU, round / singly"
+    table = [f"{found['cores']} cores, {found['rate']:g} requests a second of each soak.", "", f"| {head} |", "|" + "---|" * (head.count("|") + 1)]
+    for row in found["real"]:
+        n, one, all_ = row["targets"], row["singly"], row["together"]
+        begun = [f"{part['processes'] / n:.0f}" if part["processes"] else "-" for part in (one, all_)]
+        cells = [str(n), f"{n} / 1", " / ".join(begun), f"{one['cpu_s'] / n:.2f} / {all_['cpu_s'] / n:.2f}"]
+        cells += [f"{one['wall_s']:.1f} / {all_['wall_s']:.1f}", f"{all_['cpu_s'] / one['cpu_s']:.2f}"]
+        table.append("| " + " | ".join(cells) + " |")
     return table
+
+
+def _cores(real: list[dict[str, Any]]) -> list[str]:
+    """Return how many cores real polls take, by interval, with nothing else on the core: every poll by itself, and in the largest rounds measured."""
+    head = "`QUADGATE_SOAK_POLL_SECONDS` | soaks a core | cores for 100 | for 1,000 | for 10,000"
+    table = ["", f"| {head} |", "|" + "---|" * (head.count("|") + 1)]
+    singly, together = real[0]["singly"]["cpu_s"] / real[0]["targets"], real[-1]["together"]["cpu_s"] / real[-1]["targets"]
+    for interval in INTERVALS_S:
+        cores = [f"{soaks * singly / interval:.1f} / {soaks * together / interval:.1f}" for soaks in (100, 1000, 10000)]
+        table.append(f"| {interval} | {interval / singly:.0f} / {interval / together:.0f} | " + " | ".join(cores) + " |")
+    return [*table, "", f"Singly / in rounds of {real[-1]['targets']}."]
 
 
 def breaches(found: dict[str, Any]) -> list[str]:
@@ -69,8 +89,9 @@ def breaches(found: dict[str, Any]) -> list[str]:
 
 
 def write(found: dict[str, Any], page: Path = PAGE) -> None:
-    """Put the table between the marks of the page."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    about = f"{found['database']}, {found['cores']} cores, {found['rate']:g} requests a second of each soak."
-    page.write_text("\n".join([before + MARKS[0], "", about, "", *lines(found), "", MARKS[1] + after]), encoding="utf-8")
+    """Put each table between its marks of the page."""
+    for part, lines in parts(found):
+        begin, end = (MARK.format(part=part, end=word) for word in ("begin", "end"))
+        before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+        _, _, after = rest.partition(end)
+        page.write_text("\n".join([before + begin, "", *lines, "", end + after]), encoding="utf-8")

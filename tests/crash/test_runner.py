@@ -144,7 +144,7 @@ def runner_takes(attempt_id: str) -> bool:
     folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
     try:
-        runner.spawn(folder, lock, {marker.VARIABLE: attempt_id})
+        runner.spawn([folder], [lock], {marker.VARIABLE: attempt_id})
     except runner.RunnerAway:
         return False
     finally:

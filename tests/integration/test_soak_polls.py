@@ -52,8 +52,8 @@ def hosts(state: Path, monkeypatch: pytest.MonkeyPatch) -> Hosts:
     made = Hosts()
     age = iter(range(60, 6000, 60))
     monkeypatch.setattr(fake, "time", SimpleNamespace(monotonic=lambda: next(age)))
-    monkeypatch.setattr(runner, "room", lambda: True)
-    monkeypatch.setattr(runner, "spawn", lambda folder, lock, _: fake.Host(made, folder, fake.os.dup(lock)).begin())
+    monkeypatch.setattr(runner, "room", lambda: 1)
+    monkeypatch.setattr(runner, "spawn", lambda folders, locks, _: fake.Host(made, folders[0], fake.os.dup(locks[0])).begin())
     monkeypatch.setattr(fake.nudge, "push", lambda *_: None)
     return made
 

@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.engine import counting, drive, reconcile, words
+from app.engine import counting, drive, reconcile, rounds, words
 from app.engine.bring import bring, unpacked
 from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome, done, failed
-from app.engine.policy import RUN_MARGIN_S, START_MARGIN_S, START_TIMEOUT_S, TRIES_MAX, back_off_s, run_again_s, soak_poll_s
+from app.engine.policy import RUN_MARGIN_S, START_MARGIN_S, START_TIMEOUT_S, TRIES_MAX, back_off_s, run_again_s
 from app.engine.steps import journal
 from app.engine.steps.hosts import hold, outgrow
-from app.settings import settings
 from gates.transitions import Event, RunStatus
 
 START, POLL, COLLECT = "start", "poll", "collect"
@@ -102,10 +101,6 @@ def _is_soak(ctx: Ctx) -> bool:
     return (ctx.current.spec.get("params") or {}).get("kind") == "soak"
 
 
-def _poll_s(expected_s: float) -> float:
-    return soak_poll_s(expected_s, settings().soak_poll_seconds)
-
-
 def _job_hosts(ctx: Ctx) -> list[str]:
     groups = ctx.current.spec.get("expects") or {}
     return list(dict.fromkeys(host for group in groups for host in ctx.inventory.members(group)))
@@ -137,7 +132,7 @@ def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
     memo = {**ended.memo, "expected_s": seconds, "sure": sure, "hosts": hosts, "misses": 0, counting.SINCE: since.isoformat()}
     over = all(replies[host].get("job_state") in ("exited", "dead") for host in hosts)
     left = 0.0 if over else max(0.0, seconds - (ctx.now - since).total_seconds()) + RUN_MARGIN_S
-    outcome = _later(ctx, memo, min(_poll_s(seconds), left) if _is_soak(ctx) else left)
+    outcome = _later(ctx, memo, min(rounds.interval_s(seconds), left) if _is_soak(ctx) else left)
     outcome.step.update(expected_end_at=ctx.now if over else since + timedelta(seconds=seconds), last_seen_at=ctx.now)
     if any(replies[host]["state"] == "started" for host in hosts):  # journals of its own, that begin at 0
         outcome.step["offsets"] = {}
@@ -156,9 +151,9 @@ def _wait_or_ask(ctx: Ctx) -> Outcome:
     """Ask when it is time: a soak is polled, a measured run is asked for its pack when it should be over."""
     memo = drive.memo_of(ctx)
     wait = (datetime.fromisoformat(memo["ask_at"]) - ctx.now).total_seconds()
-    if wait > 0:
+    if wait > (rounds.early_s(float(memo["expected_s"])) if ctx.beside and _is_soak(ctx) else 0.0):
         return Outcome(due_s=wait)
-    memo[LATE] = [*(memo.get(LATE) or ())[1 - LATE_KEPT :], round(-wait, 2)]
+    memo[LATE] = [*(memo.get(LATE) or ())[1 - LATE_KEPT :], max(0.0, round(-wait, 2))]
     over = ctx.current.expected_end_at is not None and ctx.now >= ctx.current.expected_end_at
     phase = next((one for one in (POLL, COLLECT) if drive.begun(ctx, memo, one)), COLLECT if over or not _is_soak(ctx) else POLL)
     return drive.begin(ctx, _order(ctx, phase), memo)
@@ -207,7 +202,7 @@ def _polled(ctx: Ctx, ended: drive.Ended) -> Outcome:
     if isinstance(replies, Outcome):
         return replies
     writes, offsets = journal.chunks(ctx, replies, ended.folder / "staging")
-    memo = {**ended.memo, "misses": 0}
+    memo = {**ended.memo, "misses": 0, "lost": 0}  # it came home: what was lost before is made good
     if any(reply["state"] == "running" for reply in replies.values()):
         outcome = _still_running(ctx, memo)
     else:
@@ -230,7 +225,7 @@ def _still_running(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
         return failed(words.job_overdue(title_of(ctx.current), round(elapsed - expected)), result=memo)
     left = expected - elapsed
     if _is_soak(ctx) and left > 0:
-        return _later(ctx, memo, min(_poll_s(expected), left + RUN_MARGIN_S))
+        return _later(ctx, memo, min(rounds.interval_s(expected), left + RUN_MARGIN_S))
     return _later(ctx, memo, run_again_s(elapsed if memo.get("sure") else 2 * elapsed))
 
 
