@@ -97,14 +97,13 @@ def _claim(attempt_id: str, generation: int | None) -> Claim | None:
 def _others(first: _Turn, together: rounds.Round, stack: ExitStack) -> Iterator[_Turn]:
     """Claim one after the other who may board the poll of the first. Whoever cannot be claimed now is polled by itself when its time comes."""
     try:
-        found = rounds.others(first.ctx, runner.room() - 1)
-    except (OperationalError, RunnerAway) as error:
-        log.warning("attempt %s: polled alone (%s)", first.held.attempt_id, type(error).__name__)
-        return
-    for attempt_id, generation in found:
-        held = _claim(attempt_id, generation)
-        if held is not None:
-            yield stack.enter_context(_Turn(held, together, traces.Span(), beside=True))  # told of by the span of the first
+        for attempt_id, generation in rounds.others(first.ctx, runner.room() - 1):
+            held = _claim(attempt_id, generation)
+            if held is not None:
+                yield stack.enter_context(_Turn(held, together, traces.Span(), beside=True))  # told of by the span of the first
+    except Exception as error:  # whatever it is, it keeps nobody from being polled by himself
+        expected = isinstance(error, OperationalError | RunnerAway)
+        log.warning("attempt %s: no further ones are polled with it (%s)", first.held.attempt_id, type(error).__name__, exc_info=not expected)
 
 
 class _Turn:

@@ -29,6 +29,9 @@ from gates.model import StepKind
 from gates.transitions import RunStatus
 
 
+LOOK_SHARE = 4  # attempts looked at for each that may board: some are silent, or reached otherwise
+
+
 @dataclass
 class Round:
     """Runs that are to begin at once, their locks in our hands until then. What is not launched at the end is let go."""
@@ -84,6 +87,7 @@ def others(ctx: Ctx, most: int) -> list[tuple[str, int]]:
             .where(Attempt.cancel_requested_at.is_(None), Attempt.next_due_at <= now + early, unheld(now))
             .where(Step.kind == str(StepKind.JOB), Step.status == "running")
             .order_by(Attempt.next_due_at)
+            .limit(LOOK_SHARE * most)
         )
         here, found = ways(engagement.targets), []
         for row in rows:
@@ -111,5 +115,9 @@ def _sound(memo: Mapping[str, Any]) -> bool:
 
 
 def _due(spec: Mapping[str, Any], memo: Mapping[str, Any], now: datetime) -> bool:
-    soak = (spec.get("params") or {}).get("kind") == "soak"
-    return soak and (datetime.fromisoformat(memo["ask_at"]) - now).total_seconds() <= early_s(float(memo["expected_s"]))
+    if (spec.get("params") or {}).get("kind") != "soak":
+        return False
+    try:
+        return (datetime.fromisoformat(memo["ask_at"]) - now).total_seconds() <= early_s(float(memo["expected_s"]))
+    except (KeyError, TypeError, ValueError):
+        return False  # its own move says what is wrong with it

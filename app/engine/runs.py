@@ -236,6 +236,13 @@ def clean(attempt_id: str, folder: Path) -> int:
     return ended
 
 
+def clean_all(attempt_id: str) -> None:
+    """End everything of an attempt, and take away what its playbooks that were ended had been given: inventories hold secrets."""
+    runner.end(attempt_id)
+    for private in (settings().runs_dir / attempt_id).glob("*/private"):
+        clean(attempt_id, private.parent)
+
+
 def remote_dirs(attempt_id: str) -> list[str]:
     """Return where, on the targets, the modules of this attempt's playbooks lie that began and left no result: they may go on there."""
     found = [started.parent for started in (settings().runs_dir / attempt_id).glob("*/started")]

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from sqlalchemy import select
 from app.attempts.models import Attempt, StepEvent
 from app.engine import events, marker, runner, runs
 from app.engine.advance import advance
+from app.engine.policy import ROUND_MAX
 from app.kit.db import database_now, read_session, write_session
 from app.settings import ROOT, settings
 from tests.engine_kit import PLAYBOOKS, attempt_of, steps_of, wait_for
@@ -167,7 +169,34 @@ def test_a_cancel_of_one_waits_for_no_round_and_costs_the_others_one_poll(here: 
     assert advance(ids[1], None)
     assert steps_of(ids[1])[0].status == "stopping"
     assert marker.carriers(ids[0]) == []  # the round hangs no more
+    assert not (runs.folder_of(ids[1], "soak", "poll-1") / "private").exists()
     assert stored(ids[1], "poll-1") == written(ids[1], "poll-1")
     come_home(ids[0])
+    assert not (runs.folder_of(ids[0], "soak", "poll-1") / "private").exists()  # the round's inventory knew how to reach both
     assert (attempt_of(ids[0]).status, playbooks(here).count(2)) == ("running", 1)
     wait_for(lambda: not marker.carriers(ids[1]) or marker.end_all(ids[1]))
+
+
+def test_a_runner_of_its_own_is_given_all_locks_of_a_round(here: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = due(3)
+    (here / "hangs").unlink()
+    monkeypatch.setattr(settings(), "runner_socket", str(state / "run.sock"))
+    service = runner.Runner(state / "run.sock")
+    thread = threading.Thread(target=service.serve)
+    thread.start()
+    try:
+        wait_for(runner.answers)
+        assert runner.room() == ROUND_MAX
+        advance(ids[0], None)
+        for attempt_id in ids:
+            come_home(attempt_id)
+    finally:
+        service.over.set()
+        thread.join(60)
+    assert playbooks(here) == [3]
+
+
+def test_a_runner_of_an_earlier_version_is_given_one_poll_at_a_time(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings(), "runner_socket", "/nowhere")
+    monkeypatch.setattr(runner, "_ask", lambda request, fds=(): {"ok": True, "room": True})
+    assert runner.room() == 1

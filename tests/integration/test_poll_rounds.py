@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ class Launches:
         monkeypatch.setattr(runner, "room", lambda: ROUND_MAX)
         monkeypatch.setattr(runner, "spawn", self.spawn)
         monkeypatch.setattr(fake.nudge, "push", lambda *_: None)
+        monkeypatch.setattr(fake, "time", SimpleNamespace(monotonic=lambda: 10.0))  # so old is every soak
 
     def spawn(self, folders: list[Path], locks: list[int], _: dict[str, str]) -> None:
         if self.trouble:
@@ -102,8 +104,9 @@ def test_all_that_are_due_at_a_site_are_polled_by_one_host_and_each_goes_on_by_i
         lambda one: reached_by_ssh(one),
         lambda one: canceled(one),
         lambda one: of_another_node(one),
+        lambda one: change(one, ask_at="some day"),
     ],
-    ids=["not due", "another site", "silent", "lost before", "claimed", "reached otherwise", "canceled", "another node"],
+    ids=["not due", "another site", "silent", "lost before", "claimed", "reached otherwise", "canceled", "another node", "unreadable"],
 )
 def test_who_is_not_to_be_polled_with_others_is_not(launches: Launches, who: Callable[[str], Any]) -> None:
     ids = due(3)

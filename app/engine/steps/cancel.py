@@ -37,7 +37,7 @@ def _move(ctx: Ctx) -> Outcome:
     hosts = _touched(ctx)
     order = stops.order(ctx, "stopping", hosts, job_id=step.job_id or "", left=runs.remote_dirs(ctx.attempt.id))
     if step.status != "stopping":
-        runner.end(ctx.attempt.id)  # host processes and their playbooks, where hosts live; also of a round with others, who ask again
+        runs.clean_all(ctx.attempt.id)  # host processes and their playbooks, where hosts live; also of a round with others, who ask again
         memo = drive.memo_of(ctx)
         said = drive.last_words(ctx, memo)
         outcome = drive.begin(ctx, order, {**memo, "in_flight": step.status in ("pending", "starting")})
