@@ -17,8 +17,9 @@ from app.engine.models import HostLock
 from app.kit.clock import now
 from app.kit.db import write_session
 from app.settings import settings
-from lanes.chaos import checks
+from lanes.chaos import checks, page
 from lanes.chaos.fleet import Soak
+from lanes.chaos.table import Table
 from tests.engine_kit import job_step, make_attempt, steps_of
 from tests.scenes import bring
 
@@ -124,3 +125,24 @@ def test_a_held_job_lock_and_an_altered_audit_row_are_found(soak: Soak) -> None:
         assert row is not None
         row.action = "another"
     assert [finding.kind for finding in checks.of_all()] == [checks.LOST]
+
+
+def test_the_page_says_what_ran_and_whether_it_held(tmp_path: Path) -> None:
+    table, control = Table(["SIGKILL worker"]), Table(["SIGKILL worker"])
+    whole = "\n".join(page.lines("Quadgate on SQLite, seed 7, 5 s", table, control, []))
+    assert "nothing was lost" in whole
+    assert "Not whole" not in whole
+    assert whole.count("SIGKILL worker") == 2
+    table.blame(["SIGKILL worker"], checks.LOST)
+    broken = page.lines("Quadgate on SQLite, seed 7, 5 s", table, None, ["Not enough was injected."])
+    assert "**not held**: 1 findings" in broken[0]
+    assert "Not enough was injected." in broken[1]
+    doc = tmp_path / "chaos.md"
+    doc.write_text(f"before\n{page.MARKS[0]}\nold\n{page.MARKS[1]}\nafter\n")
+    page.write(broken, doc)
+    assert "old" not in doc.read_text()
+    assert doc.read_text().startswith("before\n")
+    assert doc.read_text().endswith("\nafter\n")
+    doc.write_text("a page without marks")
+    with pytest.raises(ValueError, match="lacks the lines"):
+        page.write(broken, doc)
