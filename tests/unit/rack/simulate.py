@@ -61,18 +61,23 @@ def rack(name: str = "lab") -> dict[str, Any]:
     return {**described, "time_scale": 1_000_000}
 
 
+def part(name: str) -> ModuleType:
+    """Return one module of the rack's programs, as they import each other: by its bare name."""
+    sys.path.insert(0, str(RACK_FILES))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(RACK_FILES))
+
+
 def run_tool(argv: list[str], seen: Mapping[str, Any]) -> tuple[str, str, int]:
     """Run one simulated tool. Return stdout, stderr, exit code (127 where the host has no such program)."""
     if argv[0] not in TOOLS:
         return "", f"{argv[0]}: not found\n", 127
     out, err = io.StringIO(), io.StringIO()
-    sys.path.insert(0, str(RACK_FILES))
-    try:
-        module = importlib.import_module(TOOLS[argv[0]])
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = module.main(list(argv), json.loads(json.dumps(seen)))
-    finally:
-        sys.path.remove(str(RACK_FILES))
+    module = part(TOOLS[argv[0]])
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = module.main(list(argv), json.loads(json.dumps(seen)))
     return out.getvalue(), err.getvalue(), code
 
 
@@ -87,12 +92,7 @@ def under_load(argv: list[str], seen: Mapping[str, Any]) -> tuple[str, str, int]
 
 def from_sysfs(argv: list[str], seen: Mapping[str, Any], folder: str) -> tuple[str, str, int]:
     """Read the kernel's files as the survey does, from a tree that the rack puts below a folder."""
-    sys.path.insert(0, str(RACK_FILES))
-    try:
-        install = importlib.import_module("install")
-        importlib.import_module("sysfs").install(f"{folder}/sys", seen, install._write)
-    finally:
-        sys.path.remove(str(RACK_FILES))
+    part("sysfs").install(f"{folder}/sys", seen, part("install")._write)
     done = subprocess.run([*argv[:-1], f"{folder}/sys"], capture_output=True, text=True, check=False, timeout=60)
     return done.stdout, done.stderr, done.returncode
 
@@ -134,11 +134,7 @@ def pack_files(
 @contextlib.contextmanager
 def _root(folder: str) -> Any:
     """Let the simulated tools keep their notes of busy drives in a folder of the test."""
-    sys.path.insert(0, str(RACK_FILES))
-    try:
-        state = importlib.import_module("state")
-    finally:
-        sys.path.remove(str(RACK_FILES))
+    state = part("state")
     before, idle = state.root, state.IDLE_AFTER_S
     state.root, state.IDLE_AFTER_S = lambda: folder, 3600.0  # however busy this machine is, a link stays fast until it was read
     try:

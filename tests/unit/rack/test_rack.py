@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from gates.readers.registry import read
-from tests.unit.rack.simulate import RACK_FILES, ROLES, TOOLS, load, pack_files, rack, rack_for, run_tool, survey_spec
+from tests.unit.rack.simulate import RACK_FILES, ROLES, TOOLS, load, pack_files, part, rack, rack_for, run_tool, survey_spec
 
 zipapp_bytes = load(ROLES.parent / "lookup_plugins/sources_zipapp.py").zipapp_bytes
 FAULTS = load(ROLES / "lab_rack/filter_plugins/lab_rack.py").FAULTS
@@ -70,6 +71,25 @@ def test_a_drives_link_is_fast_while_it_is_read_and_slow_when_idle(installed):
     finally:
         fio.terminate()
         fio.wait()
+
+
+def test_a_link_is_fast_at_the_very_moment_after_the_last_read_and_slow_once_it_rested(tmp_path, monkeypatch):
+    seen = rack_for(rack(), "array01", ["storage"])
+    state, now = part("state"), [0.0]
+    monkeypatch.setattr(state, "root", lambda: str(tmp_path))
+    monkeypatch.setattr(state, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def speeds(noted: float, read: float) -> set[str]:
+        now[0] = noted
+        run_tool(["fio", "--filename=" + ":".join(f"/dev/nvme{n}n1" for n in range(4)), "--runtime=1"], seen)
+        now[0] = read
+        text = run_tool(["lspci", "-D", "-vvv"], {**seen, "nics": []})[0]
+        return {line.split("Speed ")[1].split(",")[0] for line in text.splitlines() if "LnkSta" in line}
+
+    for noted in (12.3456, 12.9996, 86399.99951, 4000000.0006):  # each is less than its own three decimals
+        assert speeds(noted, noted + 0.0001) == {"16GT/s"}, noted
+    assert speeds(12.3456, 13.3456 + state.IDLE_AFTER_S) == {"2.5GT/s (downgraded)"}
+    assert speeds(12.3456, 0.5) == {"2.5GT/s (downgraded)"}  # a note of before the last boot
 
 
 def test_a_drive_that_is_not_there_is_an_error_as_in_the_real_tools():

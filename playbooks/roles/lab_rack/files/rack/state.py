@@ -71,11 +71,17 @@ def device_path(argv: List[str]) -> str:
 
 
 def mark_busy(controller: str, busy: bool) -> None:
-    """Note that a drive is under I/O by this process, or has just come to rest."""
+    """Note that a drive is under I/O by this process, or has just come to rest.
+
+    The moment is kept exactly: a rounded one can lie ahead of the clock, and a reader within that half of a millisecond would take it for
+    the stamp of another boot. The note is there whole or not at all, whoever reads it meanwhile.
+    """
     folder = os.path.join(root(), "busy")
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, controller), "w", encoding="utf-8") as f:
-        f.write("%d %.3f" % (os.getpid() if busy else 0, time.monotonic()))
+    note = os.path.join(root(), "busy-%s.%d" % (controller, os.getpid()))
+    with open(note, "w", encoding="utf-8") as f:
+        f.write("%d %r" % (os.getpid() if busy else 0, time.monotonic()))
+    os.replace(note, os.path.join(folder, controller))
 
 
 def is_busy(controller: str) -> bool:
