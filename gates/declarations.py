@@ -10,6 +10,7 @@ from gates import declared_common as common
 from gates.canonical import plain
 from gates.declared import NONE_BAD, Declared
 from gates.g1 import declared as g1
+from gates.g1.declared_host import INFORM
 from gates.g1.declared_more import MORE
 from gates.g2.declared import CHECKS as G2_CHECKS
 from gates.g3 import declared as g3
@@ -24,6 +25,7 @@ _ARRIVAL = (
     *(*g1.HEALTH, g1.AGREEMENT, g1.RAW_IO, g1.SPREAD, g1.CEILING, g1.WIDTH, g1.SPEED, g1.FLAGS),
     *(g1.PORT_STATE, g1.PORT_MTU, g1.PORT_SPEED, g1.GPU),
     *MORE,
+    *INFORM,
 )
 _MAIN = (
     *(g3.FAILURES, g3.HITS, g3.IDENTITY, g3.LOAD_ERRORS, g3.TTFT_DROP, g3.THROUGHPUT_GAIN, g3.TTFT_P99, g3.TPOT_P99, g3.SLA),
@@ -36,12 +38,17 @@ def _first(gate: str) -> tuple[Declared, ...]:
     return common.attempt(gate), common.evidence(gate), common.validity(gate)
 
 
+def _beside(gate: str) -> tuple[Declared, ...]:
+    """Return what every measuring gate tells of the rig beside its own questions."""
+    return common.client_cpu(gate), common.pauses(gate), common.port_errors(gate), common.clock_steps(gate)
+
+
 DECLARED: Mapping[str, tuple[Declared, ...]] = MappingProxyType(
     {
         "G1": (common.attempt("G1"), *_ARRIVAL),
-        "G2": (*_first("G2"), *G2_CHECKS, common.client_cpu("G2")),
-        "G3": (*_first("G3"), *_MAIN, common.client_cpu("G3")),
-        "G4": (*_first("G4"), *G4_CHECKS, common.client_cpu("G4")),
+        "G2": (*_first("G2"), *G2_CHECKS, *_beside("G2")),
+        "G3": (*_first("G3"), *_MAIN, *_beside("G3")),
+        "G4": (*_first("G4"), *G4_CHECKS, *_beside("G4")),
     }
 )
 

@@ -52,6 +52,61 @@ def validity(gate: str) -> Declared:
     )
 
 
+def pauses(gate: str) -> Declared:
+    """Return the advisory check of how long the storage network's ports were paused while something was measured."""
+    return Declared(
+        f"{gate.lower()}.pauses",
+        Text("Time that the storage ports were paused", "存储端口暂停时间占比"),
+        "lower",
+        ("every run or soak: ports.jsonl",),
+        "validity.pause_share_max",
+        "pause_share",
+        rule=Text(
+            "microseconds of pause over the time between the two readings, of the worst port; a pause of another priority than the plan's is a fault",
+            "两次读取之间的暂停微秒数与时长之比，取最差端口；非计划优先级出现暂停即为异常",
+        ),
+        limit=at_most(lambda p: p.validity.pause_share_max),
+        severity=Severity.ADVISORY,
+    )
+
+
+def port_errors(gate: str) -> Declared:
+    """Return the advisory check that the storage network's ports counted no error while something was measured."""
+    return Declared(
+        f"{gate.lower()}.port_errors",
+        Text("Errors counted by the storage ports", "存储端口新增错误计数"),
+        "lower",
+        ("every run or soak: ports.jsonl",),
+        "acceptance 4",
+        "port_errors",
+        rule=Text(
+            "growth of CRC, symbol, discard, link-down and heat counters between the two readings",
+            "两次读取之间 CRC、符号、丢弃、链路中断与过热计数的增量",
+        ),
+        limit=at_most(lambda _: Decimal(0)),
+        severity=Severity.ADVISORY,
+    )
+
+
+def clock_steps(gate: str) -> Declared:
+    """Return the advisory check that nobody set the host's wall clock while something was measured."""
+    return Declared(
+        f"{gate.lower()}.clock_steps",
+        Text("Steps of the host's wall clock", "主机系统时钟跳变"),
+        "lower",
+        ("every run or soak: phases.jsonl, exit.json", "soak: events.jsonl"),
+        "validity.clock_step_max",
+        "clock_step",
+        "s",
+        rule=Text(
+            "largest change of wall clock minus monotonic clock within a boot; slewing (adjtime) moves both and is none",
+            "同一次开机内系统时钟与单调时钟之差的最大变化；平滑校时（adjtime）同时作用于两者，不计",
+        ),
+        limit=at_most(lambda p: p.validity.clock_step_max.base),
+        severity=Severity.ADVISORY,
+    )
+
+
 def client_cpu(gate: str) -> Declared:
     """Return the advisory check of what the measuring client itself used of a processor."""
     return Declared(

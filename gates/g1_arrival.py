@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from gates.g1.cpu import cpu_check
 from gates.g1.declared import SERIALS
 from gates.g1.drive_more import aer_check, ceiling_check, drive_log_checks
+from gates.g1.error_log import log_check
 from gates.g1.fabric import fabric_checks
 from gates.g1.findings import left_out
 from gates.g1.gpu_more import part_checks
+from gates.g1.gpu_partition import partition_checks
 from gates.g1.health import health_checks
 from gates.g1.identity import capacity_check, firmware_check, model_check, order_check, serial_checks
 from gates.g1.inventory import Inventory, take_inventory
@@ -53,7 +56,7 @@ def steps(plan: Plan) -> tuple[StepSpec, ...]:
             title=Text("Survey of hardware, firmware, health and links", "硬件、固件、健康与链路调查"),
             playbook="survey.yml",
             expects={"engine": HOST_FILES, "storage": (*HOST_FILES, "nvme-list.out")},
-            timeout_s=900,
+            timeout_s=3600,  # a site may let its GPUs be put under stress
         ),
         StepSpec(
             key="storage",
@@ -88,6 +91,8 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         *_link_rows(plan, order, inventory, survey, storage),
         gpus,
         *part_checks(plan, hosts["engine"], survey, gpus=isinstance(gpus, CheckResult)),
+        cpu_check(plan, hosts["engine"], survey),
+        *(partition_checks(plan, hosts["engine"], survey) if isinstance(gpus, CheckResult) else ()),
         *_passive(order),
     ]
     return GateJudgement(
@@ -109,6 +114,7 @@ def _drive_rows(
     yield from drive_log_checks(plan, drives, inventory, survey)
     yield from raw_checks(plan, drives, storage)
     yield ceiling_check(plan, drives, inventory, storage)
+    yield log_check(plan, drives, inventory, survey, storage)
 
 
 def _link_rows(

@@ -15,11 +15,11 @@ from gates.g2.volume import volume_checks
 from gates.model import CheckResult, GateJudgement, GateSpec, Severity, StepKind, StepSpec, Verdict
 from gates.plan import Plan
 from gates.rules.claim import Findings, lacking
-from gates.rules.client_cost import client_cpu
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.decision import Effect
 from gates.rules.engine import IDENTITY
 from gates.rules.estimates import ms, percent, to_decimal
+from gates.rules.rig import rig_checks
 from gates.rules.run_claims import run_claims
 from gates.rules.standing import Standing, leave_out, not_tested, refused, validity_check
 from gates.steps import judge_step, report_step, run_step
@@ -59,7 +59,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     checks = [evidence_check("G2", plan, gathered.problems, len(wanted_files(bundle, declared))), validity_check("G2", plan, standing)]
     for tier in plan.workload.tiers:
         checks += [_repeatable(plan, gathered.findings, standing, tier, what) for what in ("ttft_p50", "throughput")]
-    volume = (*volume_checks(plan, bundle), client_cpu("G2", plan, gathered.findings.runs))
+    volume = (*volume_checks(plan, bundle), *rig_checks("G2", plan, bundle, gathered.findings.runs))
     checks += [row for row in volume if isinstance(row, CheckResult)]
     passed = all(check.verdict is Verdict.PASS for check in checks if check.severity is Severity.BLOCKING)
     return GateJudgement(

@@ -19,9 +19,9 @@ from gates.plan import Plan
 from gates.rules import across
 from gates.rules.claim import Findings
 from gates.rules.claim_table import TITLES
-from gates.rules.client_cost import client_cpu
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.decision import risk
+from gates.rules.rig import rig_checks
 from gates.rules.run_claims import run_claims
 from gates.rules.standing import Standing, leave_out, not_tested, validity_check
 from gates.rules.work import output_identity
@@ -75,7 +75,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         *cell_checks(data, bundle, standing),
         cached_tokens(data, standing),
         store_failures(data, standing),
-        client_cpu("G3", plan, data.runs),
+        *rig_checks("G3", plan, bundle, data.runs),
     )
     checks += [row for row in cells if isinstance(row, CheckResult)]
     untold = tuple(row for row in cells if isinstance(row, dict))

@@ -30,13 +30,13 @@ from gates.plan_model import (
     Expected,
     Header,
     NotTested,
-    Platform,
     Policy,
     RequiredEvidence,
     Rig,
     Validity,
     Workload,
 )
+from gates.plan_platform import Platform
 from gates.schema import BAD, FieldProblem, Items, Problems, Section, of, section
 from gates.strict_yaml import BadYaml, read_yaml
 from gates.text import Text

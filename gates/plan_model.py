@@ -87,27 +87,6 @@ class Calendar:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How the model is laid out over accelerators."""
-
-    tp: int = of(Whole(1, 1024))
-    ep: int = of(Whole(1, 1024))
-    instances: int = of(Whole(1, 1024))
-
-
-@dataclass(frozen=True)
-class Platform:
-    """What the result holds for: no other platform."""
-
-    accelerator: str | None = of(Maybe(Words()))
-    count: int = of(Whole(1, 4096))
-    framework: str | None = of(Maybe(Words()))
-    model: str | None = of(Maybe(Words()))
-    model_config_sha256: str | None = of(Maybe(Words(r"[0-9a-f]{64}", "64 hexadecimal digits", "64 位十六进制数")))
-    layout: Layout = section(Layout)
-
-
-@dataclass(frozen=True)
 class Policy:
     """Attempts, what a fail does, sign-off."""
 
@@ -420,6 +399,10 @@ class Validity:
     array_media_ratio_min: Decimal = of(_OPEN_RATIO)
     # Share of one processor that the measuring client may use: beyond it a single-threaded loop may answer late (llm-bench 7.10). Informs only.
     client_cpu_max: Decimal = later(_OPEN_RATIO, Decimal("0.6"))
+    # Share of the measured time that a port of the storage network may be paused by PFC (acceptance 4). Informs only.
+    pause_share_max: Decimal = later(_OPEN_RATIO, Decimal("0.01"))
+    # By how much the wall clock may be set while something is measured: ntpd steps it from here on, below it slews. Informs only.
+    clock_step_max: Quantity = later(_TIME, Quantity(Decimal(128), "ms"))
 
 
 @dataclass(frozen=True)

@@ -191,6 +191,10 @@ TARGETS = Keys(
         "facts": Free(),
         "cells": Free(),
         "injections": Free(),
+        "gpu_stress": Keys(
+            {"config": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径")},
+            {"timeout_s": Whole(1, 1800)},
+        ),
     },
 )
 FILE = Keys(

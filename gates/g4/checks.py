@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 
@@ -10,11 +9,11 @@ import numpy as np
 
 from gates.g4.answers import answer, check, untold
 from gates.g4.series import Soak
-from gates.g4.timeline import APPROVED, Injection
+from gates.g4.timeline import APPROVED
 from gates.model import CheckResult
 from gates.readers.soak_records import SoakRecords
 from gates.readers.soak_telemetry import DEAD, UNSEEN
-from gates.readers.strict import at, count
+from gates.readers.strict import count
 from gates.rules.estimates import NS, beside, percent
 from gates.rules.standing import Standing
 from gates.rules.trends import worst_burn
@@ -22,11 +21,7 @@ from gates.text import Text
 
 _HOUR = 3600
 CRASHES = ("engine_exit", "oom", "oom_kill", "core_dump")  # events of the probe that say that the product ended by itself
-_COMMANDS_S = 600  # the probe gives each of the two commands of an injection 300 s
 _OUTSIDE = Text("requests outside the labelled injections would tell", "标记的注入之外的请求方可判定")
-_AGAIN = Text(
-    "a soak in which it is carried out as agreed, its commands ending with 0, would tell", "按约定执行注入且命令以 0 结束的稳定性运行方可判定"
-)
 _SHORT = 12  # a window of the error budget must still burn in its last twelfth (SRE workbook: 1 h with 5 min, 6 h with 30 min)
 
 
@@ -206,59 +201,3 @@ def engine_restarts(soak: Soak, standing: Standing) -> CheckResult:
         if len(soak.line.boots) == 1:
             reason = Text("One engine process from beginning to end, in {n} samples.", "全程为同一引擎进程，共 {n} 个样本。").fill(n=seen)
     return answer(blank, standing, met=number <= most, value=Decimal(number), reason=reason, margin=Decimal(most - number))
-
-
-def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
-    """Return one check for each labelled injection: service is whole again in the window after it.
-
-    One that was agreed and is not on record, whose command failed, or that took far too long, says nothing of what it was to show: inconclusive.
-    """
-    out = []
-    for number, found in enumerate(soak.injections, 1):
-        sent, in_boot = soak.records.sent, np.zeros(len(soak.records), dtype=bool)
-        if found.boot_id in soak.records.boots:
-            in_boot = soak.records.boot == soak.records.boots.index(found.boot_id)
-        after = soak.records.where(in_boot & (sent > found.to_ns) & (sent <= found.to_ns + soak.width_ns))
-        failed = len(after) - int(after.good.sum())
-        blank = check(soak, f"injection_{number}", soak.files("records.jsonl"), name=found.label)
-        reason = Text("{f} of {n} requests sent in the window after it failed.", "其后一个窗口内发出的 {n} 个请求中 {f} 个失败。").fill(
-            f=failed, n=len(after)
-        )
-        code, longer, change = _command_failed(soak, found.label), _outlasted(soak, found), None
-        if not len(after):
-            change = Text("requests sent within {w} after the injection would tell", "注入后 {w} 内发出的请求方可判定").fill(w=soak.plan.g4.window)
-        elif not failed and code is not None:
-            told = Text("Its command ended with {c}, so whether anything was disturbed is not known.", "其命令以 {c} 结束，是否真正注入不得而知。")
-            reason, change = told.fill(c=code), _AGAIN
-        if longer is not None and not failed:
-            reason, change = longer, _AGAIN
-        if change is not None:
-            out.append(untold(blank, standing, reason=reason, change=change, value=Decimal(failed), margin=Decimal(-failed)))
-        else:
-            out.append(answer(blank, standing, met=not failed, value=Decimal(failed), reason=reason, margin=Decimal(-failed)))
-    carried_out = Counter(found.label for found in soak.injections)
-    for number, planned in enumerate(soak.plan.g4.injections, len(soak.injections) + 1):
-        if carried_out[planned.label]:
-            carried_out[planned.label] -= 1
-            continue
-        blank = check(soak, f"injection_{number}", soak.files("events.jsonl"), name=planned.label)
-        told = Text("It was agreed for hour {h} and is not on record as carried out.", "约定于第 {h} 小时注入，记录中没有执行完毕。")
-        out.append(untold(blank, standing, reason=told.fill(h=format(planned.at.base / _HOUR, "f")), change=_AGAIN))
-    return out
-
-
-def _outlasted(soak: Soak, found: Injection) -> Text | None:
-    """Return what to say of an injection that took much longer than agreed (a window, and the real time of its commands, are allowed on top)."""
-    agreed = max((p.lasts for p in soak.plan.g4.injections if p.label == found.label), key=lambda lasts: lasts.base, default=None)
-    took = found.to_ns - found.from_ns
-    if agreed is None or took <= int(soak.plan.scaled_seconds(agreed.base) * NS) + soak.width_ns + _COMMANDS_S * NS:
-        return None
-    told = Text("It took {t} s where {l} were agreed: too long to say whose time that was.", "历时 {t} s，约定为 {l}：过长，无法判断责任归属。")
-    return told.fill(t=f"{Decimal(took) / NS * soak.line.scale:.0f}", l=agreed)
-
-
-def _command_failed(soak: Soak, label: str) -> int | None:
-    """Return the exit code other than 0 of a command of an injection, as the probe recorded it, or None."""
-    told = [at(e, "detail") for e in soak.pack.events if e.get("kind") == "injection" and at(e, "detail", "label") == label]
-    codes = [at(detail, name) for detail in told for name in ("begin_exit", "end_exit")]
-    return next((code for code in codes if isinstance(code, int) and code), None)

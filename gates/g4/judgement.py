@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from gates.bundle import INPUTS, Bundle
-from gates.g4.checks import duration, engine_restarts, error_budget, error_rate, injection_checks, soak_clock
+from gates.g4.checks import duration, engine_restarts, error_budget, error_rate, soak_clock
 from gates.g4.declared import DURATION
 from gates.g4.drift import drift
 from gates.g4.hits import hits_trend, watched
+from gates.g4.injected import injection_checks
 from gates.g4.sentinel import sentinel, windows
 from gates.g4.series import Soak, slices
 from gates.g4.telemetry import coverage, fatal_counters, handles, leak, rss_by_slice, tier_exercised
@@ -22,9 +23,9 @@ from gates.plan import Plan
 from gates.readers.strict import count
 from gates.rules import client
 from gates.rules.claim import Run
-from gates.rules.client_cost import client_cpu
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.estimates import ms, to_decimal
+from gates.rules.rig import rig_checks
 from gates.rules.standing import Standing, counters_left_out, leave_out, not_tested, validity_check
 from gates.text import Text
 
@@ -69,7 +70,7 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
         *watched(soak, standing),
         sentinel(soak, standing),
         *injection_checks(soak, standing),
-        *(client_cpu("G4", plan, [run]) for run in data.runs),
+        *rig_checks("G4", plan, bundle, data.runs),
     ]
     checks += [row for row in rows if isinstance(row, CheckResult)]
     untold = (*untold, *(row for row in rows if isinstance(row, dict)))

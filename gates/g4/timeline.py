@@ -186,7 +186,7 @@ def causes(inputs: Mapping[str, Any]) -> dict[str, Cause]:
     for row in rows if isinstance(rows, list) else ():
         event, text, missing = at(row, "event"), at(row, "text"), at(row, "missing")
         if isinstance(event, str) and isinstance(text, str) and event not in out:
-            lacks = tuple(str(p) for p in missing) if isinstance(missing, list) else ()
+            lacks = tuple(str(p) for p in missing) if isinstance(missing, list) else tuple(PARTIES)  # who is missing must be told, if nobody
             out[event] = Cause(str(at(row, "kind") or ""), text, at(row, "approved") is True and not lacks, lacks)
     return out
 

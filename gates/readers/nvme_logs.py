@@ -1,6 +1,7 @@
 """`nvme error-log -o json` and `nvme self-test-log -o json`: what a drive remembers of failed commands and of its own tests.
 
-Observations: errorlog.entries (1), errorlog.status (1; label `entry`); selftest.records (1), selftest.running (1 or 0), selftest.result and
+Observations: errorlog.entries, errorlog.places (1), errorlog.number and errorlog.status (1; label `entry`; the number is the error count, which
+only grows and no other error ever bears); selftest.records (1), selftest.running (1 or 0), selftest.result and
 selftest.code (1), selftest.power_on_hours (h; label `record`, 0 is the newest).
 Result 0 is "completed without error", 15 an unused place (NVMe base specification, Device Self-test log).
 """
@@ -36,6 +37,7 @@ def read_nvme_error_log(data: bytes) -> Reading:
             found.absent("error_count", entry.get("error_count"), entry=str(index))
         elif number > 0:
             used += 1
+            found.see("errorlog.number", number, "1", entry=str(index))
             status = whole(entry.get("status_field"))
             if status is None:
                 found.absent("status_field", entry.get("status_field"), entry=str(index))
@@ -44,6 +46,7 @@ def read_nvme_error_log(data: bytes) -> Reading:
     if len(rows(entries)) != len(entries):
         _shape(found, "errors")
     found.see("errorlog.entries", Decimal(used), "1")
+    found.see("errorlog.places", Decimal(len(entries)), "1")
     return found.reading()
 
 

@@ -19,7 +19,11 @@ from gates.readers.strict import Reader, at, count
 DEAD, UNSEEN = -1, -2  # instead of a process: it was gone; the sample does not show it
 _MONO: Path = ("mono_ns",)
 _WHOLE = re.compile(rb"\d{1,18}(?:\.0)?")
-WATCHED = ("ecc_corrected", "aer_correctable", "pcie_replays", "rdma_ack_timeouts")  # mended by themselves: told, not forbidden
+WATCHED = (  # mended by themselves, or wear and heat of drives: told, not forbidden
+    *("ecc_corrected", "aer_correctable", "pcie_replays", "rdma_ack_timeouts"),
+    *("rdma_out_of_sequence", "rdma_sequence_errors", "rdma_not_ready", "rdma_congestion_notices"),
+    *("nvme_error_entries", "nvme_percentage_used", "nvme_warning_minutes", "nvme_throttles"),
+)
 GAUGES: Mapping[str, Path] = {
     "rss": ("engine", "rss_bytes"),
     "fds": ("engine", "fds"),

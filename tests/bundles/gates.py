@@ -13,6 +13,7 @@ from gates.model import StepKind, StepSpec
 from gates.plan import Plan
 from gates.rules.engine import IDENTITY
 from tests.bundles.evidence import BOOT, HOST, Evidence, dumped
+from tests.bundles.job import WALL
 from tests.bundles.jobs import Run, Soak
 from tests.bundles.truth import Truth, small_plan, soak_plan
 
@@ -58,6 +59,15 @@ def g4_evidence(truth: Truth | None = None, plan: Plan | None = None, *, hours: 
     spec = next(s for s in g4_soak.steps(plan) if s.kind is StepKind.JOB)
     Soak(evidence, spec, truth, hours).write()
     return evidence
+
+
+def record_injection(evidence: Evidence, label: str, from_ns: int, to_ns: int, boot_id: str = BOOT, **said: Any) -> Evidence:
+    """Put a labelled injection on record as the service does: the probe's event, and its row in the inputs. `said` goes into the event alone."""
+    row = {"label": label, "from_ns": from_ns, "to_ns": to_ns, "boot_id": boot_id}
+    detail = {**row, "begin_exit": 0, "end_exit": 0, **said}
+    event = {"wall_ns": WALL + to_ns, "mono_ns": to_ns, "boot_id": boot_id, "kind": "injection", "detail": detail}
+    evidence.lines("soak", "events.jsonl", lambda rows: [*rows, event], renumber=True)
+    return evidence.inputs(lambda d: d["injections"].append(row))
 
 
 def _runs(gate: str, truth: Truth, plan: Plan, steps: Callable[[Plan], tuple[StepSpec, ...]]) -> Evidence:

@@ -15,6 +15,7 @@ from tests.bundles.truth import Truth
 MODEL_LABELS = '{engine="0",model_name="lab"}'
 KV_BYTES, BLOCK, GPU_BLOCKS = 16, 4096, 320
 SECOND = 10**9
+WALL = 10**18  # ns by which the wall clock is ahead of the monotonic one
 
 
 class Job:
@@ -52,7 +53,7 @@ class Job:
                 "tier": tier,
                 "started_ns": began,
                 "ended_ns": self.now,
-                "started_wall_ns": began,
+                "started_wall_ns": began + WALL,
                 "boot_id": BOOT,
                 "ok": True,
                 "detail": detail,
@@ -237,7 +238,7 @@ class Job:
             "workload.json": {"seed": 7, "set": self.spec.params["set"], "tiers": tiers},
             "exit.json": {
                 "job": f"{ATTEMPT}-{step}",
-                "ended_wall_ns": self.now + 10**18,
+                "ended_wall_ns": self.now + WALL,
                 "ended_ns": self.now,
                 "boot_id": BOOT,
                 "outcome": "done",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from gates.model import StepSpec
 from tests.bundles.evidence import BOOT, Evidence
-from tests.bundles.job import MODEL_LABELS, SECOND, Job
+from tests.bundles.job import MODEL_LABELS, SECOND, WALL, Job
 from tests.bundles.truth import Truth
 
 
@@ -132,5 +132,5 @@ class Soak(Job):
             "other_answers": [],
             "hits_of_never_stored": [],
         }
-        seen = {"wall_ns": 10**18, "mono_ns": began, "boot_id": BOOT, "kind": "sentinel", "detail": window}
+        seen = {"wall_ns": WALL + began, "mono_ns": began, "boot_id": BOOT, "kind": "sentinel", "detail": window}
         self.finish([], telemetry=telemetry, events=[seen])

@@ -75,8 +75,15 @@ def test_a_planned_disturbance_is_on_record_with_its_label_before_and_after_and_
     assert not mark.exists()
 
 
-def test_telemetry_tells_total_memory_beside_what_is_available_and_the_parts_of_the_host(place):
-    folder, _ = run(place, soak(place, seconds=1))
+def test_telemetry_tells_total_memory_beside_what_is_available_the_parts_of_the_host_and_pauses_around_the_load(place):
+    spec = soak(place, seconds=1)
+    spec.update(path_prefix=[str(place / "bin")], ports=["ens8"])
+    (place / "bin").mkdir()
+    (place / "bin/ethtool").write_text('#!/bin/sh\necho "     rx_prio3_pause_duration: $(cut -d. -f1 /proc/uptime)"\n')
+    (place / "bin/ethtool").chmod(0o755)
+    folder, _ = run(place, spec)
+    ports = lines(folder / "ports.jsonl")
+    assert [(row["when"], row["ports"]["ens8"]["pauses_us"]["rx_prio3"] > 0) for row in ports] == [("before", True), ("after", True)]
     load = lines(folder / "phases.jsonl")[-1]  # what came before it took nothing from the time that it has
     assert load["detail"]["deadline_ns"] - load["started_ns"] >= (1 + 120) * 10**9
     for row in lines(folder / "telemetry.jsonl"):

@@ -82,6 +82,13 @@ def test_the_soak_of_the_default_plan_samples_every_5_s_has_an_hourly_sentinel_a
     assert kv_bytes(ENGINE, {**step.params, "key": "soak"}) == 16 * (prefixes * 32768 + new * 32896)
 
 
+def test_the_storage_ports_and_the_place_of_a_racks_programs_go_into_every_job():
+    for step in (soak_step(parse_plan()), run_step(parse_plan(), key="run-1", arm="candidate", run_index=1, prompts="g3", store=True)):
+        found = job(step, {"fabric": {"interfaces": [{"netdev": "ens8"}]}, "rack": "lab"})
+        assert (found["ports"], found["path_prefix"]) == (["ens8"], [f"{HOST['root']}/rack/bin"])
+        assert not {"ports", "path_prefix"} & job(step, {}).keys()
+
+
 def test_the_placebo_s_bytes_are_counted_though_it_stores_nothing():
     plan = parse_plan()
     requests = sum(plan.workload.requests(tier) for tier in plan.workload.tiers)

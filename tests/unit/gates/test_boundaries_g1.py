@@ -93,7 +93,13 @@ def stress(files: Files, value: str) -> Files:
     gpus = range(8)
     told = "".join(f"[RESULT] [ 5123{n}.130442] [gst-0] [GPU:: {g}] GFLOPS {v}\n" for n, v in enumerate(("100000", value, "100000")) for g in gpus)
     told += "".join(f"[RESULT] [ 51239.130442] [gst-0] [GPU:: {g}] Target GFLOPS: 90000 met: TRUE\n" for g in gpus)
-    return with_command(files, "survey", "gpu01", "rvs", "rvs", told.encode())
+    return {**files, f"{GPUS}rvs.out": told.encode()}
+
+
+def logged(files: Files, value: int) -> Files:
+    """Let a drive log so many failed commands between the two readings."""
+    log = document(f"{LOAD}nvme-error-log.nvme0.out", "errors", 0, new=lambda v: {**UNUSED, "error_count": v})(files, value)
+    return document(f"{LOAD}nvme-smart-log.nvme0.out", "num_err_log_entries")(log, value)
 
 
 def ordered(new: Callable[[Any], Any], key: str, line: int) -> Edit:
@@ -129,6 +135,7 @@ TABLE: dict[str, tuple[Edit, dict[Any, Verdict], dict[str, Any]]] = {
         NONE,
         {},
     ),
+    "g1.drive.error_log_kept": (logged, NONE, {}),
     "g1.drive.self_test": (document(f"{ARRAY}nvme-self-test-log.nvme0.out", "List of Valid Reports", 0, "Self test result"), NONE, {}),
     "g1.drive.paths": (text(f"{ARRAY}nvme-list-subsys.out", r'"State": "(live)"', lambda v: "connecting" if v else "live"), NONE, {}),
     "g1.pcie.aer": (text(f"{ARRAY}aer.out", AER), NONE, {}),
@@ -158,6 +165,17 @@ TABLE: dict[str, tuple[Edit, dict[Any, Verdict], dict[str, Any]]] = {
         {"evidence": {"required": ["rdma_bandwidth"]}},
     ),
     "g1.memory": (text(f"{ARRAY}dmidecode.out", r"Size: (\d+) GB", lambda v: str(64 * v)), {1: PASS, 2: FAIL}, {}),
+    "g1.cpu": (text(f"{GPUS}dmidecode-cpu.out", r"Core Enabled: (\d+)", lambda v: str(96 - v)), NONE, {}),
+    "g1.gpu.partition": (
+        document(f"{GPUS}amd-smi-partition.out", "current_partition", 3, "accelerator_type", new=lambda v: ("SPX", "SPX", "CPX")[v]),
+        {1: PASS, 2: FAIL},
+        {},
+    ),
+    "g1.gpu.mesh": (
+        document(f"{GPUS}amd-smi-topology.out", "gpu_data", 3, "links", 0, "link_status", new=lambda v: "DISABLED" if v else "ENABLED"),
+        NONE,
+        {},
+    ),
     "g1.gpu.ecc": (document(f"{GPUS}amd-smi-metric.out", "gpu_data", 3, "ecc", "total_deferred_count"), NONE, {}),
     "g1.gpu.link": (document(f"{GPUS}amd-smi-metric.out", "gpu_data", 3, "pcie", "width"), {16: PASS, 15: FAIL}, {}),
     "g1.gpu.firmware": (

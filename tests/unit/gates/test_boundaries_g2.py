@@ -11,10 +11,12 @@ from gates.g2_baseline import judge
 from gates.model import Verdict
 from tests.bundles import Evidence, g2_evidence, small_plan
 from tests.unit.gates.limits import numeric_limits, told_on_its_side
+from tests.unit.gates.rig import paused, stepped
 from tests.unit.gates.test_published_beside import with_volume
 
 PASS, FAIL, INCONCLUSIVE, INVALID = Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.INVALID
 TIER = 8
+RUNS = ("run-1", "run-2", "run-3")
 TTFT = (9_700_000, 10_000_000, 10_300_000)  # ns; the deviation of m - d, m, m + d is d: a coefficient of variation of exactly 3 %
 E2E = tuple(2 * 97 * 100 * 103 * 1000 // rate for rate in (97, 100, 103))  # ns; the throughput of a full loop goes with 97 : 100 : 103
 
@@ -72,6 +74,9 @@ TABLE: dict[str, tuple[Callable[[Any], Evidence], dict[int, Verdict]]] = {
     "g2.ttft_p50_cv.c{tier}": (ttft, {-1: PASS, 0: PASS, 1: FAIL}),
     "g2.throughput_cv.c{tier}": (e2e, {1: PASS, 0: PASS, -1: FAIL}),
     "g2.client_cpu": (busy, {599: PASS, 600: PASS, 601: FAIL}),
+    "g2.pauses": (lambda us: paused(g2_evidence(plan=small_plan()), RUNS, us), {99_999: PASS, 100_000: PASS, 100_001: FAIL}),
+    "g2.port_errors": (lambda n: paused(paused(g2_evidence(plan=small_plan()), RUNS, 40), RUNS[:1], 40, errors=n), {0: PASS, 1: FAIL}),
+    "g2.clock_steps": (lambda ns: stepped(g2_evidence(plan=small_plan()), "run-2", ns), {127_999_999: PASS, 128_000_000: PASS, 128_000_001: FAIL}),
     "g2.volume.raid": (members, {0: PASS, 1: FAIL}),
     "g2.volume.stripe": (lambda width: with_volume({"swidth=512": f"swidth={width}"}), {511: FAIL, 512: PASS, 513: FAIL}),
     "g2.volume.mount": (lambda wrong: with_volume({"rw,noatime": "ro,noatime"} if wrong else {}), {0: PASS, 1: FAIL}),

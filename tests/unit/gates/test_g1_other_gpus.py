@@ -150,17 +150,20 @@ def test_a_card_that_counts_no_double_bit_errors_is_a_problem():
     assert {p.code for p in read("npu-smi-board", b"NPU ID : 0\nSerial Number : NA\n").problems} == {"not_available", "missing_field"}
 
 
+AMD_SMI = {f"amd-smi-{what}" for what in ("static", "metric", "firmware", "partition", "topology")}
+
+
 @pytest.mark.parametrize(
     ("tools", "names"),
     [
-        ("amd-smi\nrocm-smi\n", {"amd-smi-static", "amd-smi-metric", "amd-smi-firmware"}),
+        ("amd-smi\nrocm-smi\n", AMD_SMI),
         ("rocm-smi\n", {"rocm-smi", "gpu-ras"}),
         ("npu-smi\n", {"npu-smi", "npu-smi-board.0", "npu-smi-ecc.0", "npu-smi-board.5", "npu-smi-ecc.5"}),
-        ("", {"amd-smi-static", "amd-smi-metric", "amd-smi-firmware"}),
+        ("", AMD_SMI),
     ],
 )
 def test_the_survey_asks_the_tools_that_the_host_has(tools, names):
     listed = "\tNPU ID                         : 0\n\tNPU ID                         : 5\n"
     seen = f'{{"Devices": []}}\n--- rdma\n[]\n--- tools\n{tools}--- npus\n{listed if "npu" in tools else ""}'
     commands = {c["name"] for c in survey_spec(seen, "survey", "gpu01", ["engine"], [], {})["commands"]}
-    assert commands - {"dmidecode", "lspci"} == names
+    assert commands - {"dmidecode", "dmidecode-cpu", "lspci"} == names

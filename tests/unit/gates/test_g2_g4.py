@@ -7,7 +7,7 @@ import pytest
 from gates.canonical import sha256_of
 from gates.judge import judge
 from gates.rules.trends import theil_sen, worst_shift
-from tests.bundles import Truth, g2_evidence, g4_evidence, soak_plan
+from tests.bundles import Truth, g2_evidence, g4_evidence, record_injection, soak_plan
 
 
 def checks(document):
@@ -93,7 +93,7 @@ def test_a_labelled_injection_is_judged_by_its_own_check():
     def injected(e):
         rows = e.rows("soak", "telemetry.jsonl")
         low, high = rows[155]["mono_ns"], rows[168]["mono_ns"]
-        e.inputs(lambda d: d.update(injections=[{"label": "engine-restart", "from_ns": low, "to_ns": high, "boot_id": "b007-0001"}]))
+        record_injection(e, "engine-restart", low, high)
         telemetry(crash)(e)
 
     planned = {"label": "engine-restart", "action": "engine-restart", "at": "11 h", "lasts": "1 h"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gates.judge import judge
-from tests.bundles import Evidence, Truth, g4_evidence, soak_plan
+from tests.bundles import Evidence, Truth, g4_evidence, record_injection, soak_plan
 
 FIRST, SECOND = "b007-0000", "b007-0001"
 PLANNED = {"label": "path-down", "action": "path-down", "at": "5 h", "lasts": "30 min"}
@@ -257,8 +257,7 @@ def test_a_hang_in_which_next_to_nothing_fails_is_an_outage_and_never_passes_uns
 def test_an_injection_covers_what_it_disturbs_and_not_a_hang_that_outlasts_it(hours: float, verdict: str):
     def injected(e: Evidence) -> None:
         hang(e, hours)
-        row = {"label": "path-down", "from_ns": begin(e) + 3 * HOUR, "to_ns": begin(e) + int(3.2 * HOUR), "boot_id": SECOND}
-        e.inputs(lambda d: d["injections"].append(row))
+        record_injection(e, "path-down", begin(e) + 3 * HOUR, begin(e) + int(3.2 * HOUR))
 
     document = soak(injected, hours=30, planned=(PLANNED,))
     assert check(document, "clock_restarts")["verdict"] == document["verdict"] == verdict
@@ -267,8 +266,7 @@ def test_an_injection_covers_what_it_disturbs_and_not_a_hang_that_outlasts_it(ho
 def test_a_labelled_reboot_is_judged_by_its_own_check_and_needs_no_cause():
     def labelled(e: Evidence) -> None:
         when = begin(e) + int(5 * HOUR)
-        row = {"label": "path-down", "from_ns": when - HOUR // 2, "to_ns": when + HOUR // 2, "boot_id": FIRST}
-        e.inputs(lambda d: d["injections"].append(row))
+        record_injection(e, "path-down", when - HOUR // 2, when + HOUR // 2, FIRST)
 
     document = soak(both(reboot(5), labelled), hours=30, planned=(PLANNED,))
     assert check(document, "clock_restarts")["verdict"] == "pass"
@@ -287,10 +285,18 @@ def test_a_boot_that_comes_back_is_no_host_and_nothing_is_concluded():
 
 def carried_out(e: Evidence, *, lasted: int = HOUR // 2, **said: Any) -> None:
     when = begin(e) + 5 * HOUR
-    row = {"label": PLANNED["label"], "from_ns": when, "to_ns": when + lasted, "boot_id": SECOND}
-    e.inputs(lambda d: d["injections"].append(row))
-    event = {"seq": 0, "wall_ns": 1, "mono_ns": row["to_ns"], "boot_id": SECOND, "kind": "injection", "detail": {**row, **said}}
-    e.lines("soak", "events.jsonl", lambda rows: [event])
+    record_injection(e, PLANNED["label"], when, when + lasted, SECOND, **said)
+
+
+def recorded(times: int) -> Callable[[Evidence], Any]:
+    """Let the probe's record of every injection stand so many times."""
+    return lambda e: e.lines(
+        "soak", "events.jsonl", lambda rows: [r for r in rows for _ in range(times if r["kind"] == "injection" else 1)], renumber=True
+    )
+
+
+def unsaid(key: str) -> Callable[[Evidence], Any]:
+    return lambda e: e.lines("soak", "events.jsonl", lambda rows: [{**r, "detail": {k: v for k, v in r["detail"].items() if k != key}} for r in rows])
 
 
 @pytest.mark.parametrize(
@@ -299,6 +305,8 @@ def carried_out(e: Evidence, *, lasted: int = HOUR // 2, **said: Any) -> None:
         ({"begin_exit": 0, "end_exit": 0}, "pass", "requests sent in the window after it failed"),
         ({"begin_exit": 127, "end_exit": 0}, "inconclusive", "ended with 127"),
         ({"begin_exit": 0, "end_exit": 124}, "inconclusive", "ended with 124"),
+        ({"begin_exit": None}, "inconclusive", "How its command ended is not told"),
+        ({"end_exit": None}, "inconclusive", "How its command ended is not told"),
         ({"begin_exit": 0, "end_exit": 0, "lasted": 602 * 10**9}, "inconclusive", "where 30 min were agreed"),
         (None, "inconclusive", "agreed for hour 5 and is not on record"),
     ],
@@ -308,3 +316,21 @@ def test_an_agreed_injection_must_be_on_record_as_agreed_and_its_command_must_ha
     found = check(document, "injection_1")
     assert (document["verdict"], found["verdict"]) == (verdict, verdict)
     assert word in found["reason"]["en"]
+
+
+def test_the_record_of_an_injection_is_missed_when_it_or_an_exit_code_is_left_out_and_an_end_without_a_command_has_none():
+    for key in ("begin_exit", "end_exit"):
+        document = soak(both(carried_out, unsaid(key)), planned=(PLANNED,))
+        assert check(document, "injection_1")["verdict"] == document["verdict"] == "inconclusive"
+
+    for times in (0, 2):
+        document = soak(both(carried_out, recorded(times)), planned=(PLANNED,))
+        assert document["verdict"] == "inconclusive"
+        assert "record of it is not there exactly once" in check(document, "injection_1")["reason"]["en"]
+
+    def endless(e: Evidence) -> None:
+        carried_out(e, end_exit=None)
+        planned = [{"label": PLANNED["label"], "action": "path-down", "at_s": 5, "seconds": 1, "start": ["pull"], "stop": None}]
+        e.json("soak", "job.json", lambda d: d.update(soak={**(d.get("soak") or {}), "injections": planned}))
+
+    assert soak(endless, planned=(PLANNED,))["verdict"] == "pass"

@@ -94,10 +94,16 @@ def test_what_mends_itself_is_counted_where_the_kernel_counts_it(host):
         "bus/pci/devices/0000:01:00.0/aer_dev_correctable": "RxErr 1\nTOTAL_ERR_COR 4\n",
         "class/drm/card0/device/pcie_replay_count": "7\n",
         "class/infiniband/mlx5_0/ports/1/hw_counters/local_ack_timeout_err": "2\n",
+        "class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence": "5\n",
     }.items():
         host.write(path, text)
-    found = {"ecc_corrected": 3, "aer_correctable": 4, "pcie_replays": 7, "rdma_ack_timeouts": 2}
-    assert host.watch().values().items() >= found.items()  # whether or not the plan names it
+    host.drive(0, 4, num_err_log_entries=6, percent_used=1, warning_temp_time=0)
+    host.drive(1, 4, num_err_log_entries="2")
+    found = {"ecc_corrected": 3, "aer_correctable": 4, "pcie_replays": 7, "rdma_ack_timeouts": 2, "rdma_out_of_sequence": 5}
+    found |= {"nvme_error_entries": 8, "nvme_percentage_used": 1, "nvme_warning_minutes": 0}
+    watch = host.watch()
+    watch.require("gpu01")
+    assert watch.values().items() >= found.items()  # whether or not the plan names it
     watch = host.watch([*ALL, *found])
     watch.require("gpu01")
 

@@ -103,7 +103,7 @@ def pack_files(
     """Return the files of one survey pack, as the probe would bring them."""
     seen = rack_for(described or rack(), host, groups, faults)
     discovered = run_tool(["nvme", "list", "-o", "json"], seen)[0] + "--- rdma\n" + run_tool(["rdma", "-j", "link", "show"], seen)[0]
-    spec = survey_spec(discovered, plan, host, groups, [], {})
+    spec = survey_spec(discovered, plan, host, groups, [], {}, stress=DEMO["targets"].get("gpu_stress"))
     rows, files = [], {}
     with tempfile.TemporaryDirectory() as folder, _root(folder):
         for command in spec["commands"]:

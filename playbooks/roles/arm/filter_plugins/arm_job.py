@@ -85,6 +85,7 @@ def arm_job(
             "chunk_offsets": step["kind"] != "soak",
         },
         "soak": _soak(step, site, host),
+        **_ports(site, host),
         **_cells(engine, step, site, host),
         "limits": {
             "request_timeout_s": max(request_timeout_s(engine, step), float(settings.get("request_timeout_s") or 0)),
@@ -158,8 +159,6 @@ def _soak(step: Mapping[str, Any], site: Mapping[str, Any], host: Mapping[str, A
     optional: dict[str, Any] = {"sentinel": step["sentinel"]} if step.get("sentinel") else {}
     if host.get("counters") is not None:  # the plan's fatal counters: the probe refuses a soak in which one has no source
         optional["counters"] = list(host["counters"])
-    if ports := storage_ports(site, str(host["name"])):
-        optional["ports"] = ports
     if step.get("injections"):
         optional["injections"] = [{**row, **_commands(str(row["action"]), site)} for row in step["injections"]]
     return {
@@ -170,6 +169,12 @@ def _soak(step: Mapping[str, Any], site: Mapping[str, Any], host: Mapping[str, A
         "rotate_prefixes": _prefixes(step),
         "request_cap": step.get("request_cap"),
     }
+
+
+def _ports(site: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the storage network's ports on this host, where the engagement names them, and where the programs that tell of them lie on a rack."""
+    named = storage_ports(site, str(host["name"]))
+    return {**({"ports": named} if named else {}), **({"path_prefix": [f"{host['root']}/rack/bin"]} if site.get("rack") else {})}
 
 
 def storage_ports(site: Mapping[str, Any], host: str) -> list[str]:

@@ -39,19 +39,32 @@ GID_TYPES = 'grep -Hs . "$1"/class/infiniband/*/ports/*/gid_attrs/types/*; exit 
 GPU_RAS = 'grep -Hs . "$1"/bus/pci/devices/*/ras/*_err_count; exit 0'
 SECTION = re.compile(r"^--- (\w+)$", re.MULTILINE)
 NPU = re.compile(r"NPU ID\s*:\s*([0-9]{1,4})")
+STRESS_S = 1800  # how long the stress test of GPUs may take where the site does not say
 LOAD_S = 3600  # the longest that the load can last when nobody ends it
 
 
 def survey_spec(
-    seen: str, plan: str, host: str, groups: Sequence[str], path_prefix: Sequence[str], fio: Mapping[str, Any], sysfs: str = "/sys"
+    seen: str,
+    plan: str,
+    host: str,
+    groups: Sequence[str],
+    path_prefix: Sequence[str],
+    fio: Mapping[str, Any],
+    sysfs: str = "/sys",
+    stress: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the probe's survey specification for `plan` (survey or storage). `sysfs` is where the kernel's files are read."""
+    """Return the probe's survey specification for `plan` (survey or storage). `sysfs` is where the kernel's files are read.
+
+    `stress`: the site's stress test of its GPUs (targets.gpu_stress); where there is none, no survey puts a load on them.
+    """
     first, *rest = SECTION.split(seen)
     told = {"drives": first, **dict(zip(rest[::2], rest[1::2]))}
     namespaces = _namespaces(_json(told["drives"]))
     ports = [row for row in _json(told.get("rdma", "")) or [] if isinstance(row, dict)]
     tools, npus = told.get("tools", "").split(), NPU.findall(told.get("npus", ""))
     commands = _storage(namespaces, fio) if plan == "storage" else _survey(namespaces, ports, groups, sysfs, _gpus(tools, npus, sysfs))
+    if plan == "survey" and "engine" in groups:
+        commands += _stress(stress or {})
     return {"host": host, "commands": commands, "path_prefix": list(path_prefix)}
 
 
@@ -62,6 +75,8 @@ def _gpus(tools: Sequence[str], npus: Sequence[str], sysfs: str) -> list[dict[st
         commands.append(_command("amd-smi-static", "amd-smi-static", ["amd-smi", "static", "--json"], ["amd-smi", "version"], timeout_s=120))
         commands.append(_command("amd-smi-metric", "amd-smi-metric", ["amd-smi", "metric", "--json"], timeout_s=120))
         commands.append(_command("amd-smi-firmware", "amd-smi-firmware", ["amd-smi", "firmware", "--json"], timeout_s=120))
+        commands.append(_command("amd-smi-partition", "amd-smi-partition", ["amd-smi", "partition", "--current", "--json"], timeout_s=120))
+        commands.append(_command("amd-smi-topology", "amd-smi-topology", ["amd-smi", "topology", "--json"], timeout_s=120))
     elif "rocm-smi" in tools:
         commands.append(_command("rocm-smi", "rocm-smi", ["rocm-smi", "-a", "--json"], ["rocm-smi", "--version"], timeout_s=120))
         commands.append(_command("gpu-ras", "gpu-ras", ["sh", "-c", GPU_RAS, "read-gpu-ras", sysfs]))
@@ -77,6 +92,8 @@ def _survey(
     namespaces: Sequence[str], ports: Sequence[Mapping[str, Any]], groups: Sequence[str], sysfs: str, gpus: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     commands = [_command("dmidecode", "dmidecode", ["dmidecode", "-t", "1,17"], ["dmidecode", "--version"])]
+    # A command of its own: a doubtful processor says nothing against the machine's own label or its memory.
+    commands.append(_command("dmidecode-cpu", "dmidecode", ["dmidecode", "-t", "4"]))
     if "engine" in groups:
         commands += gpus
         if "storage" not in groups:  # what links the GPUs are rated for, where their own tool does not tell it
@@ -108,12 +125,21 @@ def _survey(
     return commands
 
 
+def _stress(stress: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the stress test of the GPUs that the site names: the tool's own configuration and how long it may take. Level 3 logs every interval."""
+    if not stress.get("config"):
+        return []
+    argv = ["rvs", "-c", str(stress["config"]), "-d", "3"]
+    return [_command("rvs", "rvs", argv, ["rvs", "--version"], timeout_s=int(stress.get("timeout_s", STRESS_S)))]
+
+
 def _storage(namespaces: Sequence[str], fio: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Read every drive alone (read-only: nothing on it changes), then all links while all drives are read."""
+    """Read every drive alone (read-only: nothing on it changes), then all links while all drives are read, then what the drives logged meanwhile."""
     runtime = int(fio.get("runtime_s", 30))
     commands = [_command("nvme-list", "nvme-list", ["nvme", "list", "-o", "json"], ["nvme", "version"])]
     commands.append(_command("nvme-list-subsys", "nvme-list-subsys", ["nvme", "list-subsys", "-o", "json"]))
-    for controller in sorted({NAMESPACE.fullmatch(n).group(1) for n in namespaces}):  # type: ignore[union-attr]
+    controllers = sorted({NAMESPACE.fullmatch(n).group(1) for n in namespaces})  # type: ignore[union-attr]
+    for controller in controllers:
         commands.append(_command(f"nvme-id-ctrl.{controller}", "nvme-id-ctrl", ["nvme", "id-ctrl", f"/dev/{controller}", "-o", "json"]))
     for index, namespace in enumerate(namespaces):
         argv = ["fio", f"--name=read-{namespace}", f"--filename=/dev/{namespace}", "--rw=read", f"--bs={fio.get('block', '1M')}"]
@@ -125,6 +151,9 @@ def _storage(namespaces: Sequence[str], fio: Mapping[str, Any]) -> list[dict[str
         argv = ["sh", "-c", UNDER_LOAD, "read-links-under-load", str(fio.get("settle_s", 1)), "--name=load", f"--filename={devices}", "--rw=read"]
         argv += ["--bs=1M", "--iodepth=8", "--direct=1", "--ioengine=libaio", "--readonly", "--time_based", f"--runtime={LOAD_S}"]
         commands.append(_command("lspci-under-load", "lspci", argv, ["lspci", "--version"], timeout_s=60))
+    for controller in controllers:  # the second reading: what the survey read must still stand there
+        commands.append(_command(f"nvme-smart-log.{controller}", "nvme-smart-log", ["nvme", "smart-log", f"/dev/{controller}", "-o", "json"]))
+        commands.append(_command(f"nvme-error-log.{controller}", "nvme-error-log", ["nvme", "error-log", f"/dev/{controller}", "-o", "json"]))
     return commands
 
 

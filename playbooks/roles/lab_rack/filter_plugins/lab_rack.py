@@ -144,6 +144,37 @@ def _gpu_narrow(seen: dict[str, Any], strength: float) -> None:
         gpu["link"] = {**gpu["link"], "width": max(1, gpu["link"]["rated_width"] // 2)}
 
 
+def _gpu_partition(seen: dict[str, Any], strength: float) -> None:
+    """Divide the last GPUs into partitions of one compute die each."""
+    for gpu in seen["gpus"][-_count(strength) :]:
+        gpu["partition"] = {"compute": "CPX", "memory": "NPS4"}
+
+
+def _gpu_link_off(seen: dict[str, Any], strength: float) -> None:
+    """Switch off the links between the first GPU and so many of the last."""
+    for gpu in seen["gpus"][:1]:
+        gpu["dark"] = list(range(len(seen["gpus"]) - _count(strength), len(seen["gpus"])))
+
+
+def _gpu_weak(seen: dict[str, Any], strength: float) -> None:
+    """Let the last GPUs lose a tenth of their rate in the last interval of a stress test; its peak stays as it was."""
+    for gpu in seen["gpus"][-_count(strength) :]:
+        gpu["weak"] = 0.9
+
+
+def _cores_off(seen: dict[str, Any], strength: float) -> None:
+    """Leave so many cores of the first processor switched off."""
+    for cpu in seen.get("processors", [])[:1]:
+        cpu["enabled"] = max(1, cpu["cores"] - _count(strength))
+
+
+def _lost_log(seen: dict[str, Any], strength: float) -> None:
+    """Let the first drive have counted so many failed commands, and its error log hold none of them."""
+    for drive in seen["drives"][:1]:
+        drive["health"] = {**drive["health"], "error_log_entries": _count(strength)}
+        drive["log_lost"] = _count(strength)
+
+
 def _count(strength: float) -> int:
     """Return how many pieces a strength means: one up to 1, above that as many."""
     return max(1, int(strength))
@@ -165,6 +196,11 @@ FAULTS: dict[str, Callable[[dict[str, Any], float], None]] = {
     "gpu-ecc": _gpu_ecc,
     "gpu-firmware": _gpu_firmware,
     "gpu-narrow": _gpu_narrow,
+    "gpu-partition": _gpu_partition,
+    "gpu-link-off": _gpu_link_off,
+    "gpu-weak": _gpu_weak,
+    "cores-off": _cores_off,
+    "lost-log": _lost_log,
     "port-errors": _port_errors,
     "interface-errors": _interface_errors,
     "hot-optic": _hot_optic,

@@ -19,6 +19,7 @@ TOOLS = {
     "ib_write_bw": "tool_perftest",
     "ib_read_bw": "tool_perftest",
     "amd-smi": "tool_amd_smi",
+    "rvs": "tool_rvs",
     "dmidecode": "tool_dmidecode",
     "mdadm": "tool_mdadm",
     "mkfs.xfs": "tool_filesystem",

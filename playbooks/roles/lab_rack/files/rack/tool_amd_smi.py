@@ -1,4 +1,4 @@
-"""amd-smi static, metric and firmware --json: a list of GPUs, or from version 26 on the same list below `gpu_data`."""
+"""amd-smi static, metric, firmware and topology --json: a list of GPUs, or from version 26 on the same list below `gpu_data`; and partition."""
 
 import json
 import sys
@@ -6,16 +6,21 @@ from typing import Any, Dict, List
 
 
 def main(argv: List[str], rack: Dict[str, Any]) -> int:
-    """Answer `static`, `metric`, `firmware` and `version`."""
+    """Answer `static`, `metric`, `firmware`, `topology`, `partition` and `version`."""
     version = rack["tools"]["amd_smi"]
     if argv[1:2] == ["version"]:
         print("AMDSMI Tool: %s+lab | AMDSMI Library version: %s | ROCm version: 7.0.0" % (version, version))
         return 0
-    answer = {"static": _gpu, "metric": _metric, "firmware": _firmware}.get(" ".join(argv[1:2]))
+    answer = {"static": _gpu, "metric": _metric, "firmware": _firmware, "topology": _place, "partition": _partition}.get(" ".join(argv[1:2]))
     if answer is None or not rack["gpus"]:
         sys.stderr.write("AMDSMI_STATUS_NO_DRV: no AMD GPU is found\n")
         return 1
+    if argv[1] == "partition":
+        print(json.dumps({"current_partition": [answer(index, gpu) for index, gpu in enumerate(rack["gpus"])]}, indent=4))
+        return 0
     gpus = [answer(index, gpu) for index, gpu in enumerate(rack["gpus"])]
+    if argv[1] == "topology":
+        gpus = [{**gpu, "links": [_link(index, to, rack["gpus"]) for to in range(len(rack["gpus"]))]} for index, gpu in enumerate(gpus)]
     print(json.dumps({"gpu_data": gpus} if int(version.split(".")[0]) >= 26 else gpus, indent=4))
     return 0
 
@@ -67,6 +72,24 @@ def _metric(index: int, gpu: Dict[str, Any]) -> Dict[str, Any]:
         },
         "ecc": ecc,
     }
+
+
+def _partition(index: int, gpu: Dict[str, Any]) -> Dict[str, Any]:
+    mode = gpu.get("partition", {"compute": "SPX", "memory": "NPS1"})
+    return {"gpu_id": index, "memory": mode["memory"], "accelerator_type": mode["compute"], "accelerator_profile_index": 0, "partition_id": "0"}
+
+
+def _place(index: int, gpu: Dict[str, Any]) -> Dict[str, Any]:
+    return {"gpu": index, "bdf": gpu["address"]}
+
+
+def _link(index: int, to: int, gpus: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """Return the link of one GPU to another: all are meshed, one hop apart, but for those that a GPU lost (`dark`: indices)."""
+    here = index == to
+    dark = to in gpus[index].get("dark", []) or index in gpus[to].get("dark", [])
+    row = {"gpu": to, "bdf": gpus[to]["address"], "weight": 0 if here else 15, "link_status": "DISABLED" if dark else "ENABLED"}
+    row.update({"link_type": "SELF" if here else "XGMI", "num_hops": 0 if here else 1, "bandwidth": "N/A"})
+    return row
 
 
 def _firmware(index: int, gpu: Dict[str, Any]) -> Dict[str, Any]:

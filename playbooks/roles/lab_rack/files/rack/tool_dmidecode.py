@@ -1,14 +1,14 @@
-"""dmidecode: system information and memory devices as text."""
+"""dmidecode: system information, processors and memory devices as text."""
 
 from typing import Any, Dict, List
 
 
 def main(argv: List[str], rack: Dict[str, Any]) -> int:
-    """Print types 1 and 17, whichever are asked for (all without -t)."""
+    """Print types 1, 4 and 17, whichever are asked for (all without -t)."""
     if "--version" in argv:
         print(rack["tools"]["dmidecode"])
         return 0
-    wanted = argv[argv.index("-t") + 1].split(",") if "-t" in argv[:-1] else ["1", "17"]
+    wanted = argv[argv.index("-t") + 1].split(",") if "-t" in argv[:-1] else ["1", "4", "17"]
     print("# dmidecode %s\nGetting SMBIOS data from sysfs.\nSMBIOS 3.5.0 present.\n" % rack["tools"]["dmidecode"])
     if "1" in wanted:
         system = rack["system"]
@@ -18,6 +18,12 @@ def main(argv: List[str], rack: Dict[str, Any]) -> int:
             % (system["maker"], system["product"], system["version"], system["serial"])
         )
         print("\tWake-up Type: Power Switch\n\tSKU Number: Not Specified\n\tFamily: Not Specified\n")
+    if "4" in wanted:
+        for index, cpu in enumerate(rack.get("processors", [])):
+            print("Handle 0x%04X, DMI type 4, 48 bytes\nProcessor Information" % (0x20 + index))
+            print("\tSocket Designation: %s\n\tType: Central Processor\n\tFamily: Zen" % cpu["socket"])
+            print("\tVersion: %s\n\tVoltage: 1.1 V\n\tStatus: Populated, Enabled" % cpu["model"])
+            print("\tCore Count: %d\n\tCore Enabled: %d\n\tThread Count: %d\n" % (cpu["cores"], cpu.get("enabled", cpu["cores"]), 2 * cpu["cores"]))
     if "17" in wanted:
         for index, module in enumerate(rack["memory"]):
             print("Handle 0x%04X, DMI type 17, 92 bytes\nMemory Device\n\tTotal Width: 80 bits\n\tData Width: 64 bits" % (0x40 + index))

@@ -146,10 +146,11 @@ def _health(drive: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _errors(drive: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the error log: one entry for each counted error, the rest never used."""
+    """Return the error log: one entry for each counted error that it did not lose (`log_lost`), the rest never used."""
     count = drive["health"]["error_log_entries"]
+    kept = max(0, count - drive.get("log_lost", 0))
     blank = {"error_count": 0, "sqid": 0, "cmdid": 0, "status_field": 0, "phase_tag": 0, "parm_error_location": 0, "lba": 0, "nsid": 0, "vs": 0}
-    used = [{**blank, "error_count": n, "status_field": 0x281, "nsid": 1} for n in range(count, 0, -1)][:64]
+    used = [{**blank, "error_count": n, "status_field": 0x281, "nsid": 1} for n in range(count, count - kept, -1)][:64]
     return {"errors": used + [blank] * (64 - len(used))}
 
 

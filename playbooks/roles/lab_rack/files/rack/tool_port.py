@@ -1,6 +1,7 @@
 """What a port tells of itself: mlnx_qos, ethtool -m and ethtool -S, each in its own format."""
 
 import sys
+import time
 from typing import Any, Dict, List
 
 import state
@@ -59,11 +60,19 @@ def module(nic: Dict[str, Any]) -> int:
     return 0
 
 
+def _paused_us(nic: Dict[str, Any], way: str, what: str) -> int:
+    """Return for how long a port was paused: of `paused`, {way_what: share of all time}, since the host's clock began."""
+    return int(nic.get("paused", {}).get("%s_%s" % (way, what), 0.0) * time.monotonic() * 1e6)
+
+
 def stats(nic: Dict[str, Any]) -> int:
     """Answer `ethtool -S`."""
     counted = nic.get("counters", {})
     print("NIC statistics:\n     rx_packets: 1845201\n     tx_packets: 1620417")
     for name in (*COUNTERS, *STORMS):
         print("     %s: %d" % (name, counted.get(name, 0)))
-    print("     rx_prio3_pause: 0\n     rx_prio3_pause_duration: 0")
+    for way in ("rx", "tx"):  # microseconds since the driver was loaded; a priority that is not lossless never pauses
+        for what in (*("prio%d" % priority for priority in range(8)), "global"):
+            name = "%s_%s_pause" % (way, what)
+            print("     %s: %d\n     %s_duration: %d" % (name, _paused_us(nic, way, what) // 40, name, _paused_us(nic, way, what)))
     return 0

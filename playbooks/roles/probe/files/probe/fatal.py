@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from probe import metrics, vitals
 from probe.errors import ProbeError, Refused
-from probe.fatal_sources import ASK_S, DRIVES, HOW, MENDED, Told, ask, of_array, of_cards, of_drives, of_ports, of_sysfs
+from probe.fatal_sources import ASK_S, DRIVES, DRIVES_TOO, HOW, MENDED, Told, ask, of_array, of_cards, of_drives, of_ports, of_sysfs
 from probe.files import read_json
 
 PERIOD_S = 60.0  # between two questions to a program or an endpoint
@@ -90,7 +90,7 @@ class Watch:
     def ask_slow(self) -> None:
         """Ask the programs, drivers and endpoints that are needed for what is wanted. What does not answer leaves its last answer to grow old."""
         self._keep("cards", lambda: of_cards(vitals.accelerators(self._sysfs)))
-        if any(map(self._wants, DRIVES)):
+        if self._wanted is None or any(name in self._wanted for name in (*DRIVES, *DRIVES_TOO)):
             self._keep("drives", lambda: of_drives(self._run, self._sysfs))
         if self._wants("pfc_storm_events"):
             self._keep("ports", lambda: of_ports(self._run, self._ports, self._sysfs))

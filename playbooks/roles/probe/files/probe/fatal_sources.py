@@ -28,10 +28,25 @@ _SYSFS = {
     "aer_correctable": ("/bus/pci/devices/*/aer_dev_correctable", "TOTAL_ERR_COR"),
     "pcie_replays": ("/class/drm/card*/device/pcie_replay_count", ""),
     "rdma_ack_timeouts": ("/class/infiniband/*/ports/*/hw_counters/local_ack_timeout_err", ""),
+    "rdma_out_of_sequence": ("/class/infiniband/*/ports/*/hw_counters/out_of_sequence", ""),
+    "rdma_sequence_errors": ("/class/infiniband/*/ports/*/hw_counters/packet_seq_err", ""),
+    "rdma_not_ready": ("/class/infiniband/*/ports/*/hw_counters/rnr_nak_retry_err", ""),
+    "rdma_congestion_notices": ("/class/infiniband/*/ports/*/hw_counters/np_cnp_sent", ""),
 }
-MENDED = ("ecc_corrected", "aer_correctable", "pcie_replays", "rdma_ack_timeouts")
+MENDED = (
+    *("ecc_corrected", "aer_correctable", "pcie_replays", "rdma_ack_timeouts"),
+    *("rdma_out_of_sequence", "rdma_sequence_errors", "rdma_not_ready", "rdma_congestion_notices"),
+    *("nvme_error_entries", "nvme_percentage_used", "nvme_warning_minutes", "nvme_throttles"),
+)
 _CARDS = ("ecc_uncorrected", "ecc_deferred")
 DRIVES = {"nvme_media_errors": "media_errors", "nvme_critical_warning": "critical_warning"}
+# What a drive's health log tells beside: of drives that are asked for the fatal ones.
+DRIVES_TOO = {
+    "nvme_error_entries": "num_err_log_entries",
+    "nvme_percentage_used": "percent_used",
+    "nvme_warning_minutes": "warning_temp_time",
+    "nvme_throttles": "thm_temp2_trans_count",
+}
 HOW = {
     "ecc_uncorrected": "EDAC or the accelerator's driver",
     "ecc_deferred": "the RAS files of AMD's driver (a line `de:` in /sys/class/drm/card*/device/ras/*_err_count)",
@@ -42,6 +57,11 @@ HOW = {
     "aer_correctable": "PCI devices with AER",
     "pcie_replays": "the driver of AMD's accelerators (pcie_replay_count)",
     "rdma_ack_timeouts": "RDMA ports whose driver counts them (hw_counters/local_ack_timeout_err)",
+    **dict.fromkeys(
+        ("rdma_out_of_sequence", "rdma_sequence_errors", "rdma_not_ready", "rdma_congestion_notices"),
+        "RDMA ports whose driver counts them (hw_counters)",
+    ),
+    **dict.fromkeys(DRIVES_TOO, "`nvme smart-log -o json` (nvme-cli, as root)"),
     "nvme_media_errors": "`nvme smart-log -o json` (nvme-cli, as root)",
     "nvme_critical_warning": "`nvme smart-log -o json` (nvme-cli, as root)",
     "pfc_storm_events": "`ethtool -S` of a port that counts pause storms",
@@ -74,7 +94,7 @@ def of_array(document: Optional[Any]) -> Told:
 
 
 def of_drives(run: Callable[[List[str]], str], sysfs: str = "/sys") -> Told:
-    """Return media errors and critical warnings of the host's NVMe subsystems, local or over a fabric.
+    """Return media errors, critical warnings and what else the health logs of the host's NVMe subsystems count, local or over a fabric.
 
     A subsystem with several paths has one health log; a path that is down for an agreed while takes nothing away as long as another is up.
     """
@@ -83,7 +103,7 @@ def of_drives(run: Callable[[List[str]], str], sysfs: str = "/sys") -> Told:
         controller = os.path.basename(base)
         log = _json(run(["nvme", "smart-log", "/dev/" + controller, "-o", "json"]))
         subsystem = _first_line(base + "/subsysnqn") or controller
-        for name, key in DRIVES.items():
+        for name, key in {**DRIVES, **DRIVES_TOO}.items():
             value = _whole(log.get(key))
             if value is not None:
                 parts = out.setdefault(name, {})
@@ -103,10 +123,10 @@ def of_ports(run: Callable[[List[str]], str], ports: Optional[List[str]] = None,
     return {"pfc_storm_events": found} if found else {}
 
 
-def ask(argv: List[str]) -> str:
-    """Return what a program prints, empty where it is not there, fails, or does not answer in time."""
+def ask(argv: List[str], path_prefix: Optional[List[str]] = None) -> str:
+    """Return what a program prints, empty where it is not there, fails, or does not answer in time. `path_prefix`: where to look first."""
     env = clean_environment()
-    path = "%s:%s" % (env.get("PATH") or os.defpath, PATHS)
+    path = ":".join([*(path_prefix or []), env.get("PATH") or os.defpath, PATHS])
     program = shutil.which(argv[0], path=path)
     if not program:
         return ""

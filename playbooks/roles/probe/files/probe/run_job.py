@@ -33,11 +33,13 @@ def run_job(job: Job) -> None:
         canary(session)
     facts: List[Dict[str, Any]] = []
     session.describe(facts)
+    session.ports("before")
     for tier in session.workload["tiers"]:
         shots = _shots(session, "measure", int(tier["tier"]), int(tier["requests"]))
         facts.append(tier_facts(session, int(tier["tier"]), shots))
         _measure(session, int(tier["tier"]), shots)
         session.client()
+    session.ports("after")
     if session.phases.get("repeat"):
         _repeat(session, int(session.phases["repeat"]))
     session.describe(facts)

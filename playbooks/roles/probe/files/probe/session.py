@@ -17,6 +17,7 @@ from probe.files import walk_files
 from probe.histogram import Histogram
 from probe.job_main import Job
 from probe.open_loop import Arrivals, OpenLoop
+from probe.port_counters import port_counters
 from probe.prompts import Prompts, Shot, tier_label
 from probe.receipt import Receipts
 from probe.reset import verified_reset
@@ -51,6 +52,12 @@ class Session:
         except ProbeError as error:
             self.calibration = {"true_ttft_ns": None, "measured_ttft_p50_ns": None, "n": 0, "error": None, "problem": str(error)}
         self.job.check()
+
+    def ports(self, when: str) -> None:
+        """Put on record what the storage ports counted, where they tell it. Programs are asked: only before and after what is measured."""
+        told = port_counters(self.spec.get("ports"), self.spec.get("path_prefix"))
+        if told:
+            self.job.journals.put("ports.jsonl", {"when": when, "ports": told})
 
     def send(self, shots: Iterable[Shot], concurrency: int, measured: bool = False, **options: Any) -> List[Dict[str, Any]]:
         """Send shots in a closed loop; every record goes to the journal. Return a short form of each: {error, usage, ...}.

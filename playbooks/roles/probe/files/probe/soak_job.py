@@ -32,7 +32,7 @@ def run_soak(job: Job) -> None:
     sentinel = Sentinel(soak["sentinel"], session.prompts, job.spec["job"], int(soak["tier"]), count, _say_on(job)) if soak.get("sentinel") else None
     wanted = [(LABEL, None, n) for n in range(count)] + (sentinel.stored() if sentinel else [])
     room = preflight.before_job(job.folder, job.spec, len(wanted) + (sentinel.windows(float(soak["seconds"])) if sentinel else 0))
-    counters = Watch(soak.get("counters"), job.spec["engine"].get("array_stats"), soak.get("ports"))
+    counters = Watch(soak.get("counters"), job.spec["engine"].get("array_stats"), job.spec.get("ports"))
     counters.require(job.spec["host"], lacking_array_is_fine=True)
     if session.phases.get("store"):
         session.store(wanted)
@@ -59,6 +59,7 @@ def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List
     seconds, tier = float(soak["seconds"]), int(soak["tier"])
     cap = soak.get("request_cap")
     spacing = int(seconds * 1e9 / int(cap)) if cap else 0
+    session.ports("before")
     with job.phase("soak", tier) as row:
         session.residency("before_tier", tier)
         session.counters("before", "soak", tier)
@@ -85,6 +86,7 @@ def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List
         if telemetry.problem:
             row["ok"] = False
             row["detail"]["telemetry_problem"] = "%s: %s" % (type(telemetry.problem).__name__, telemetry.problem)
+    session.ports("after")
 
 
 def rotation(session: Session, tier: int, count: int, until_ns: Optional[int] = None, sentinel: Optional[Sentinel] = None) -> Iterator[Shot]:

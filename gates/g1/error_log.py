@@ -1,0 +1,102 @@
+"""Does a drive's error log keep what it counted? Two readings, before and after the raw reads: a log that lost entries is never silently fine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from gates.g1.declared_host import LOG_KEPT
+from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
+from gates.g1.inventory import Inventory
+from gates.g1.order import Packed
+from gates.g1.pack import HostPack
+from gates.model import CheckResult
+from gates.text import Text
+
+if TYPE_CHECKING:
+    from gates.plan import Plan
+
+LOG, HEALTH = "nvme-error-log", "nvme-smart-log"
+_EMPTIED = Text(
+    "the drive's own account of when its log was emptied, or a drive without such errors, would tell", "硬盘日志清空记录，或无此类错误的硬盘方可判定"
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One reading of one drive: errors counted in its life, the numbers of those in its log, and how many the log can hold."""
+
+    counted: Decimal
+    numbers: frozenset[Decimal]
+    places: Decimal
+    paths: tuple[str, ...]
+
+    @property
+    def full(self) -> bool:
+        """Return whether newer errors may have pushed out older ones."""
+        return len(self.numbers) >= self.places
+
+
+def log_check(
+    plan: Plan, drives: tuple[Packed, ...], inventory: Inventory, survey: Mapping[str, HostPack], storage: Mapping[str, HostPack]
+) -> CheckResult | dict[str, Any]:
+    """Return the check over every delivered drive. The error count only grows and is kept over power cycles (NVMe base specification)."""
+    if not any(pack.names(LOG) for pack in (*survey.values(), *storage.values()) if not pack.trouble):
+        return LOG_KEPT.not_told(plan)
+    findings = [_of_drive(item, inventory, survey, storage) for item in drives]
+    values = [f.value for f in findings if f.value is not None]
+    passed = Text("The error logs of all {n} drives hold what they counted, in both readings.", "全部 {n} 块硬盘两次读取的错误日志均与其计数一致。")
+    return conclude(LOG_KEPT.blank(plan), findings, passed=passed, value=max(values, default=None))
+
+
+def _of_drive(item: Packed, inventory: Inventory, survey: Mapping[str, HostPack], storage: Mapping[str, HostPack]) -> Finding:
+    seen = inventory.find("drive", item.serial)
+    if seen is None:
+        return unknown("{s} was not seen", "未见到 {s}", s=item.serial)
+    readings: list[Seen] = []
+    for pack in (survey.get(seen.host), storage.get(seen.host)):
+        if pack is None or pack.trouble:
+            return unknown("{s}: its log was not read twice", "{s}：未两次读取其日志", s=item.serial)
+        # A drive may bear another name in the later step: its serial number there says which.
+        read = _reading(item.serial, _named(pack, item.serial) or seen.name, pack)
+        if isinstance(read, Finding):
+            return read
+        readings.append(read)
+    before, after = readings
+    paths, words = (*before.paths, *after.paths), {"s": item.serial, "a": f"{before.counted:f}", "b": f"{after.counted:f}"}
+    if after.counted < before.counted:
+        text = "{s}: it counted {a} errors in its life, and later {b}", "{s}：累计错误数由 {a} 变为 {b}"
+        return bad(*text, *paths, value=before.counted - after.counted, **words)
+    lost = sorted(before.numbers - after.numbers)
+    if lost and not after.full:
+        text = "{s}: entries {l} of its error log are gone in the second reading", "{s}：第二次读取时错误日志条目 {l} 已消失"
+        return bad(*text, *paths, value=Decimal(len(lost)), s=item.serial, l=", ".join(f"{n:f}" for n in lost[:8]))
+    for one in readings:
+        short = min(one.counted, one.places) - len(one.numbers)
+        if short > 0:
+            text = "{s}: it counted {c} errors in its life, its log holds {n}", "{s}：累计错误 {c} 条，日志中仅有 {n} 条"
+            return unknown(*text, *one.paths, remedy=_EMPTIED, s=item.serial, c=f"{one.counted:f}", n=len(one.numbers))
+    if after.counted > before.counted:
+        text = "{s}: {n} commands failed while it was read", "{s}：读取期间有 {n} 条命令失败"
+        return bad(*text, *paths, value=after.counted - before.counted, s=item.serial, n=f"{after.counted - before.counted:f}")
+    return good("{s}: {a} errors, all in its log", "{s}：{a} 条错误均在日志中", *paths, value=Decimal(0), **words)
+
+
+def _named(pack: HostPack, serial: str) -> str | None:
+    """Return the controller behind a serial number as this step saw it, or None."""
+    names = {o.labels["controller"] for o in pack.answer("nvme-list").all("drive.serial") if o.value == serial and "controller" in o.labels}
+    return names.pop() if len(names) == 1 else None
+
+
+def _reading(serial: str, controller: str, pack: HostPack) -> Seen | Finding:
+    log, health = pack.answer(f"{LOG}.{controller}"), pack.answer(f"{HEALTH}.{controller}")
+    for answer in (log, health):
+        if answer.problems:
+            return doubtful(serial, answer.problems, answer.path)
+    counted, places = health.one("health.error_log_entries"), log.one("errorlog.places")
+    numbers = frozenset(o.value for o in log.all("errorlog.number") if isinstance(o.value, Decimal))
+    if counted is None or places is None or not isinstance(counted.value, Decimal) or not isinstance(places.value, Decimal):
+        return unknown("{s}: what it counted is not told", "{s}：未报告累计错误数", log.path, health.path, s=serial)
+    return Seen(counted.value, numbers, places.value, (log.path, health.path))

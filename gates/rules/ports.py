@@ -1,0 +1,132 @@
+"""What the storage network's ports counted while something was measured: pauses and errors of the link. Told beside what decides (acceptance 4).
+
+A run or soak may bring `ports.jsonl` (docs/evidence-format.md): {seq, when: before|after, mono_ns, boot_id, ports: {port: {pauses_us: {rx_prio3:
+us}, errors: {name: count}}}}. It says something of the rig alone, so it is answered whatever the claims say; real time on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from gates import declared_common, remedies
+from gates.bundle import Bundle
+from gates.model import CheckResult, Verdict
+from gates.plan import Plan
+from gates.readers.strict import Reader, at, count
+from gates.rules.claim import Run
+from gates.rules.estimates import beside, percent
+from gates.text import Text
+
+FILE = "ports.jsonl"
+_US = 1000  # nanoseconds
+_SILENT = Text("{n} of {m} runs do not tell what their ports counted, before and after.", "{m} 轮中有 {n} 轮未给出端口前后计数。")
+
+
+@dataclass(frozen=True)
+class Grown:
+    """By how much the counters of one run's ports grew, (port, name) -> growth, and within how many nanoseconds."""
+
+    run: str
+    counters: Mapping[tuple[str, str], int]
+    ns: int
+
+
+def port_checks(gate: str, plan: Plan, bundle: Bundle, runs: Sequence[Run]) -> tuple[CheckResult | dict[str, Any], ...]:
+    """Return the advisory checks of pauses and of errors over all runs; an entry for what no run tells."""
+    brought = {run.key: run for run in runs if bundle.has(run.pack.path(FILE))}
+    rows = {key: _read(bundle, run) for key, run in brought.items()}
+    out: list[CheckResult | dict[str, Any]] = []
+    for what, declared, answer in (
+        ("pauses_us", declared_common.pauses(gate), _pauses),
+        ("errors", declared_common.port_errors(gate), _errors),
+    ):
+        told = {key: pair for key, pair in rows.items() if pair is None or any(_counted(row, what) for row in pair)}
+        if not told:
+            out.append(declared.not_told(plan))
+            continue
+        blank = declared.blank(plan, evidence=tuple(run.pack.path(FILE) for run in brought.values()))
+        grown = {run.key: _growth(run.key, told.get(run.key), what) for run in runs}
+        silent = tuple(run.pack.path(FILE) for run in runs if grown[run.key] is None)
+        if silent:
+            out.append(replace(blank, reason=_SILENT.fill(n=len(silent), m=len(runs)), change=remedies.told(silent)))
+        else:
+            out.append(answer(plan, blank, [one for one in grown.values() if one is not None]))
+    return tuple(out)
+
+
+def _pauses(plan: Plan, blank: CheckResult, runs: Sequence[Grown]) -> CheckResult:
+    """Hold the worst port of the worst run against the plan; any pause of another priority than the lossless one is a fault of the fabric."""
+    limit, lossless = plan.validity.pause_share_max, f"_prio{plan.g1.link.pfc_priority}"
+    strange = sorted((run.run, port, way) for run in runs for (port, way), us in run.counters.items() if us and not way.endswith(lossless))
+    if strange:
+        key, port, _ = strange[0]
+        ways = ", ".join(way for one, name, way in strange if (one, name) == (key, port))
+        reason = Text(
+            "{p} was paused in {s} during {r}; the plan makes priority {q} lossless.", "{r} 期间 {p} 在 {s} 上出现暂停；计划的无损优先级为 {q}。"
+        )
+        return replace(blank, verdict=Verdict.FAIL, reason=reason.fill(p=port, s=ways, r=key, q=plan.g1.link.pfc_priority))
+    shares = [(Fraction(us * _US, run.ns), port, way, run.run) for run in runs for (port, way), us in run.counters.items()]
+    share, port, way, key = max(shares)
+    value = beside(share, limit, 6)
+    reason = Text(
+        "The ports were paused for at most {v} of the time ({p}, {w}, {r}; at most {l}).", "端口暂停时间占比最高为 {v}（{p}，{w}，{r}；上限 {l}）。"
+    )
+    reason = reason.fill(p=port, w=way, r=key, v=percent(share, limit, places=3), l=percent(limit))
+    verdict = Verdict.PASS if share <= Fraction(limit) else Verdict.FAIL
+    return replace(blank, verdict=verdict, reason=reason, value=value, margin=limit - value)
+
+
+def _errors(_: Plan, blank: CheckResult, runs: Sequence[Grown]) -> CheckResult:
+    """Count what grew: a link that is up and counts errors is no good link."""
+    grown = [(run.run, port, name, more) for run in runs for (port, name), more in run.counters.items() if more]
+    total = Decimal(sum(more for *_, more in grown))
+    if grown:
+        key, port, name, more = max(grown, key=lambda row: row[3])
+        reason = Text(
+            "The ports counted {t} errors, most of them {n} of {p}: {m} during {r}.", "端口新增错误 {t} 个，其中最多为 {p} 的 {n}：{r} 期间 {m} 个。"
+        )
+        return replace(blank, verdict=Verdict.FAIL, reason=reason.fill(t=total, n=name, p=port, m=more, r=key), value=total, margin=-total)
+    ports = len({port for run in runs for port, _ in run.counters})
+    reason = Text("{n} ports counted no error in {m} runs.", "{n} 个端口在 {m} 轮中均无新增错误。").fill(n=ports, m=len(runs))
+    return replace(blank, verdict=Verdict.PASS, reason=reason, value=total, margin=total)
+
+
+def _read(bundle: Bundle, run: Run) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return the reading before and the one after, or None where the file does not hold one of each, in this order, of one boot."""
+    reader = Reader(bundle, run.pack.path("").rstrip("/"))
+    rows = reader.journal(FILE)
+    if reader.problems or [row.get("when") for row in rows] != ["before", "after"] or rows[0].get("boot_id") != rows[1].get("boot_id"):
+        return None
+    return rows[0], rows[1]
+
+
+def _growth(key: str, pair: tuple[dict[str, Any], dict[str, Any]] | None, what: str) -> Grown | None:
+    """Return what grew in between, or None where a port or a counter is told once only, is no count, or went back."""
+    if pair is None:
+        return None
+    (before, after), (low, high) = pair, (count(row.get("mono_ns")) for row in pair)
+    first, second = _counted(before, what), _counted(after, what)
+    if low is None or high is None or high <= low or not first or second is None or first.keys() != second.keys():
+        return None
+    grown = {name: second[name] - value for name, value in first.items()}
+    return None if min(grown.values()) < 0 else Grown(key, grown, high - low)
+
+
+def _counted(row: Mapping[str, Any], what: str) -> dict[tuple[str, str], int] | None:
+    """Return {(port, name): count} of one reading, or None where something of it is no count."""
+    out: dict[tuple[str, str], int] = {}
+    ports = row.get("ports")
+    for port in ports if isinstance(ports, Mapping) else ():
+        told = at(ports, port, what)
+        if not isinstance(told, Mapping):
+            return None
+        for name, value in told.items():
+            number = count(value)
+            if number is None:
+                return None
+            out[(port, name)] = number
+    return out

@@ -1,0 +1,34 @@
+"""Evidence of the rig beside a measurement: pauses of the storage ports, and a wall clock that somebody sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.bundles import Evidence
+from tests.bundles.evidence import BOOT, journal
+
+SPAN = 10**10  # ns between the two readings of the ports: 1 % of it is 100,000 us
+
+
+def paused(evidence: Evidence, steps: Iterable[str], us: int, way: str = "rx_prio3", port: str = "ens3f0np0", errors: int = 0) -> Evidence:
+    """Let a port be paused for so many microseconds in each of these steps, no other way of it at all, and count so many errors."""
+    for step in steps:
+        base = {"rx_prio3": 5, "tx_prio3": 7, "rx_prio0": 0, "rx_global": 0}
+        rows = [
+            {
+                "when": when,
+                "wall_ns": at,
+                "mono_ns": at,
+                "boot_id": BOOT,
+                "ports": {port: {"pauses_us": {**base, way: base[way] + more}, "errors": {"rx_crc_errors_phy": 3 + wrong, "rx_discards_phy": 0}}},
+            }
+            for when, at, more, wrong in (("before", 10**12, 0, 0), ("after", 10**12 + SPAN, us, errors))
+        ]
+        evidence.files[evidence.path(step, "ports.jsonl")] = journal(rows)
+        evidence.repack(step)
+    return evidence
+
+
+def stepped(evidence: Evidence, step: str, ns: int) -> Evidence:
+    """Set the wall clock forward by so many nanoseconds before the job of a step ends."""
+    return evidence.json(step, "exit.json", lambda d: d.update(ended_wall_ns=d["ended_wall_ns"] + ns))
