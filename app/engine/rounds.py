@@ -28,7 +28,6 @@ from app.targets.inventory import ways
 from gates.model import StepKind
 from gates.transitions import RunStatus
 
-
 LOOK_SHARE = 4  # attempts looked at for each that may board: some are silent, or reached otherwise
 
 
