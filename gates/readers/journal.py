@@ -109,7 +109,8 @@ class _Lines:
             self._trouble(f"line {self.number} is not a JSON object.", f"第 {self.number} 行不是 JSON 对象。")
             return
         self._counted(row.get("seq"), 1)
-        if self.sink.row(row) and len(self.shapes) < MOST_SHAPES and (shape := shape_of(line + b"\n", row, self.wanted)):
+        shape = shape_of(line + b"\n", row, self.wanted) if self.sink.row(row) and len(self.shapes) < MOST_SHAPES else None
+        if shape is not None and SEQ in shape.places:  # a line without its number is no pattern for others
             self.shapes.insert(0, shape)
 
     def _all_of(self, shape: Shape, lines: Sequence[tuple[bytes, ...]]) -> None:

@@ -191,3 +191,12 @@ def test_blocks_of_whole_lines_lose_nothing(size: int):
     assert b"".join(parts) == data
     assert all(p.endswith(b"\n") for p in parts[:-1])
     assert decode('{"a": 1}') == {"a": 1}
+
+
+@pytest.mark.parametrize("gone", [range(40), range(1), range(7, 9), range(39, 40)])
+def test_samples_without_their_number_are_named_and_break_nothing(bundle, gone):
+    rows = rows_of(bundle, "telemetry")[:40]
+    kept = [{k: v for k, v in row.items() if k != "seq" or n not in gone} for n, row in enumerate(rows)]
+    reader = Reader(Files(telemetry=dump(kept)), FOLDER)  # type: ignore[arg-type]
+    assert len(read_telemetry(reader, ("aer_fatal",))) == 40
+    assert "sequence" in {p.code for p in reader.problems}
