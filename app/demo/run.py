@@ -12,7 +12,8 @@ from typing import Any
 
 from rich.console import Console
 
-from app.demo.options import DemoOptions, engagement_text
+from app.demo import medium
+from app.demo.options import DemoOptions, dumped, engagement_text
 from app.demo.progress import Progress
 from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_
@@ -37,12 +38,14 @@ def run_demo(options: DemoOptions, console: Console) -> dict[str, Any]:
     supervisor = Supervisor()
     try:
         supervisor.end_leftovers()  # before the state goes: it says which processes an earlier demo left, and whether one still runs
+        if left := medium.release(out / "state"):
+            raise Refused("medium_in_use", N_("{what} is left of an earlier demo and in use. End what uses it, then start again."), what=", ".join(left))
         prepare(out)
     except OSError as error:
         reason = error.strerror or str(error)
         raise Refused("folder_unusable", N_("{folder} cannot hold a demo: {reason}."), folder=str(out), reason=reason) from error
-    with Progress(console) as progress, running(supervisor, progress, web=options.web):
-        return Demo(options, out, text, supervisor, progress).run()
+    with Progress(console) as progress, media_of(out / "state", text, progress) as fitted, running(supervisor, progress, web=options.web):
+        return Demo(options, out, fitted, supervisor, progress).run()
 
 
 def prepare(out: Path) -> None:
@@ -54,6 +57,26 @@ def prepare(out: Path) -> None:
     (out / "summary.json").unlink(missing_ok=True)
     (out / "state").mkdir(parents=True)
     (out / MARKER).touch()
+
+
+@contextmanager
+def media_of(state: Path, text: str, progress: Progress) -> Iterator[str]:
+    """Give the engagement file with the media that this machine can have, and take them away at the end, whatever that is."""
+    document = load_yaml(text)
+    if names := medium.wanted(document["targets"]):
+        if why := medium.lacking(state):
+            medium.plain(document["targets"])
+            text = dumped(document)
+            progress.both(f"KV lies in a plain directory: {why.en}", f"KV 位于普通目录：{why.zh}", "!", "yellow")
+        else:
+            progress.both(f"KV lies on XFS on a loop device ({', '.join(names)})", f"KV 位于 loop 设备上的 XFS（{'、'.join(names)}）")
+    try:
+        yield text
+    finally:
+        if left := medium.release(state):
+            what = ", ".join(left)
+            with suppress(OSError, SystemExit):
+                progress.both(f"left behind, since it is in use: {what}", f"仍在使用，未能移除：{what}", "✗", "red")
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from gates.text import Text
 _ENGINE = re.compile(r"(^|/)lab_engine(\.pyz)?$")
 _PHYSICS = frozenset({"prefill_tokens_per_s", "decode_base_s", "service_spread"})  # no engine has its own speed as a setting
 _RACK = re.compile(r"/rack/(bin|sys)(/|$)")
-_EXAMPLE = re.compile(r'"kv_connector"\s*:\s*"ExampleConnector"')
+_EXAMPLE = re.compile(r'"kv_connector"\s*:\s*"(Seeded)?ExampleConnector"')
 
 
 def told_by(bundle: Bundle) -> Text | None:

@@ -15,6 +15,7 @@ from gates.readers.strict import at, count, exact
 from gates.rules.claim import Finding, Findings, Run, fold, holds, not_applicable, unknown
 from gates.rules.engine import IDENTITY, differs_from_plan, setting_differences, settings_of, silent
 from gates.rules.estimates import percent
+from gates.rules.hash_seed import seeds_differ
 from gates.text import Text
 
 _RECOMPUTE = Text("a recompute run over the same prompts would tell", "对相同提示的重算轮次方可判定")
@@ -45,6 +46,7 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
                 or differs_from_plan(data.plan, run.pack.engine)
                 or _arm_differs(data, others, run)
                 or _settings_differ(data, others, run)
+                or seeds_differ(data, run)
             )
             if wrong:
                 yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, None, files)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "offload"))
+from engine_stack import cpu
 from engine_stack import describe as real_engine
 from engine_stack.describe import STOP_S, launch
 
@@ -27,7 +28,6 @@ SOFTWARE = ("kv_bytes_per_token", "block_tokens", "hbm_tokens", "max_num_seqs", 
 
 Facts = Mapping[str, Any]
 
-VLLM_NEEDS = ("venv", "model_dir", "model", "port")
 
 
 def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt: str, host: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,7 +53,8 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
         "seed": seed,
         "offload": site.get("offload"),
     }
-    return KINDS[kind](engine, keys, place, host, faults_of(site.get("faults"), arm, gate))
+    faults = {name: strength for name, strength in faults_of(site.get("faults"), arm, gate).items() if name in _FAULTS}
+    return KINDS[kind](engine, keys, place, host, faults)
 
 
 def with_baseline_tuned(arms: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def faults_of(faults: Mapping[str, Any] | None, arm: str, gate: str) -> dict[str
     """
     found: dict[str, float] = {}
     for name, value in (faults or {}).items():
-        if name not in _FAULTS and name != "unequal-work":
+        if name not in _FAULTS and name not in RIG_FAULTS:
             continue
         given = value if isinstance(value, Mapping) else {"strength": value}
         strength = float(given.get("strength") or 0)
@@ -116,7 +117,7 @@ def _lab(
     model, root = str(engine.get("model", "lab")), str(host["root"])
     config: dict[str, Any] = {"model": model, "port": place["port"], "seed": place["seed"], **physics}
     for name, strength in faults.items():
-        for key, amount in (_FAULTS[name](strength) if name in _FAULTS else {}).items():
+        for key, amount in _FAULTS[name](strength).items():
             config.setdefault("faults", {})[key] = amount
     if place["kv_dir"]:
         share = config.get("faults", {}).pop("cache_share", 0.0)
@@ -144,51 +145,18 @@ def _vllm(
     engine: Mapping[str, Any], keys: dict[str, Any], place: Mapping[str, Any], host: Mapping[str, Any], faults: Mapping[str, float]
 ) -> dict[str, Any]:
     """Describe vLLM on the CPU. It takes no fault: nothing in it can be told to misbehave."""
-    if lacking := [key for key in VLLM_NEEDS if not engine.get(key)]:
-        raise ValueError(f"targets.engine of kind vllm_cpu lacks {', '.join(lacking)}.")
     if faults:
         raise ValueError(f"vLLM takes no faults, and {', '.join(sorted(faults))} is asked for. Use the simulated engine.")
-    root, model = str(host["root"]), str(engine["model"])
-    batch = int(engine.get("max_num_batched_tokens", 65536))
-    software = {
-        "max_num_batched_tokens": batch,
-        "max_model_len": int(engine.get("max_model_len", 4096)),
-        "block_size": int(engine.get("block_tokens", 32)),
-        "kvcache_space_gib": int(engine.get("kvcache_space_gib", 1)),
-        **{k: v for k, v in keys.items() if k not in MEDIUM and k not in NATURE},
-    }
-    argv = [
-        f"{engine['venv']}/bin/python",
-        "-m",
-        "vllm.entrypoints.openai.api_server",
-        "--model",
-        str(engine["model_dir"]),
-        "--served-model-name",
-        model,
-    ]
-    argv += ["--host", "127.0.0.1", "--port", str(place["port"]), "--enforce-eager", "--no-enable-prefix-caching", "--no-enable-chunked-prefill"]
-    argv += ["--block-size", str(software["block_size"]), "--max-model-len", str(software["max_model_len"]), "--max-num-batched-tokens", str(batch)]
-    argv += ["--enable-prompt-tokens-details", "--seed", "0"]
-    if place["kv_dir"]:
-        extra = {"shared_storage_path": place["kv_dir"]}
-        transfer = {"kv_connector": "ExampleConnector", "kv_role": "kv_both", "kv_connector_extra_config": extra}
-        argv += ["--kv-transfer-config", json.dumps(transfer, sort_keys=True)]
-    env = {
-        "VLLM_TARGET_DEVICE": "cpu",
-        "VLLM_CPU_KVCACHE_SPACE": str(software["kvcache_space_gib"]),
-        # vLLM keeps one processor free for itself, but none where a KV connector is set: left to itself, the arms would compute on
-        # different numbers of processors.
-        "VLLM_CPU_NUM_OF_RESERVED_CPU": "1",
-        "VLLM_NO_USAGE_STATS": "1",
-        "HF_HUB_OFFLINE": "1",
-    }
+    root = str(host["root"])
+    found = cpu.describe(engine, {k: v for k, v in keys.items() if k not in MEDIUM + NATURE}, {**place, "root": root})
+    argv, env, software, model = found["argv"], found["env"], found["software"], str(engine["model"])
     described = {
         "model": model,
         "kv_dirs": [place["kv_dir"]] if place["kv_dir"] else [],
         "array_stats": None,
         "kv_token_bytes": int(engine.get("kv_bytes_per_token") or 16384),
         "declared": {"kv_bytes_per_token": engine.get("kv_bytes_per_token"), "block_tokens": software["block_size"]},
-        "arm": _flat(keys, {"model": model, **software, **({"kv_tier": "ExampleConnector"} if place["kv_dir"] else {})}),
+        "arm": _flat(keys, {"model": model, **software}),
         "prefill_token_s": float(engine.get("prefill_token_s", 0.0006)),
         "load_token_s": float(engine.get("load_token_s", 0.00002)) if place["kv_dir"] else None,
     }
@@ -290,6 +258,8 @@ _FAULTS: dict[str, Callable[[float], dict[str, Any]]] = {
     "engine-crash": lambda s: {"crash_after_loads": math.ceil(600 / s)},
 }
 _OVER_TIME = ("drift", "leak", "engine-crash")
+# What happens beside the engine, whatever engine that is: the client asks one arm for less, or the restart before measuring is left out (arm_job.py).
+RIG_FAULTS = ("unequal-work", "skipped-reset")
 STAND_INS = ("lab", "vllm_cpu")
 KINDS: dict[str, Callable[..., dict[str, Any]]] = {"lab": _lab, "vllm_cpu": _vllm, "vllm": _real, "sglang": _real}
 

@@ -7,6 +7,7 @@ was really computed or really read. Two engines that hold the same KV answer ali
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
 from array import array
 from typing import List, Sequence, Union
@@ -27,8 +28,9 @@ def chain(prompt: Prompt, block_tokens: int, root: bytes) -> List[bytes]:
 
 
 def root_of(model: str, block_tokens: int, kv_bytes_per_token: int) -> bytes:
-    """Return what the first block is chained to: KV of another model or another layout never matches."""
-    return hashlib.blake2b(f"{model}|{block_tokens}|{kv_bytes_per_token}".encode(), digest_size=16).digest()
+    """Return what the first block is chained to: KV of another model, another layout or, as in vLLM, another PYTHONHASHSEED never matches."""
+    seed = os.environ.get("PYTHONHASHSEED", "")
+    return hashlib.blake2b(f"{model}|{block_tokens}|{kv_bytes_per_token}|{seed}".encode(), digest_size=16).digest()
 
 
 def key_of(digest: bytes, salt: str) -> str:

@@ -120,6 +120,7 @@ class Engine:
         argv = proc.command_line(pid) if pid else []
         row: Dict[str, Any] = {"argv": engine_words.without_secrets(argv), "version": version.get("version"), "config": config}
         row["model_config_sha256"] = engine_words.model_config(pid, argv)
+        row["hash_seed"] = engine_words.hash_seed(pid) if pid else None
         row["model"] = info.get("model") or self._served_model()
         row["kv_bytes_per_token"] = info.get("kv_bytes_per_token")
         row["num_gpu_blocks"] = _whole(info.get("num_gpu_blocks"), cache.get("num_gpu_blocks"))
@@ -131,6 +132,11 @@ class Engine:
             if row.get(key) in (None, "", [], {}):
                 row[key] = value
         return row
+
+    def hash_seed(self) -> Optional[str]:
+        """Return PYTHONHASHSEED of the living engine: what it stores now is named under it."""
+        found = self.process()
+        return engine_words.hash_seed(engine_words.own(found["pid"], self.family.pids(found) or [])) if found else None
 
     def _served_model(self) -> Optional[str]:
         listed = metrics.get_json(self.base + "/v1/models") or {}

@@ -31,6 +31,19 @@ def without_secrets(argv: List[str]) -> List[str]:
     return out
 
 
+def hash_seed(pid: int, procfs: str = "/proc") -> Optional[str]:
+    """Return PYTHONHASHSEED of a process, empty where it has none; None where its environment may not be read. No other variable is looked at."""
+    try:
+        with open("%s/%d/environ" % (procfs, pid), "rb") as file:
+            words = file.read().split(b"\0")
+    except OSError:
+        return None
+    found = [word.partition(b"=")[2] for word in words if word.startswith(b"PYTHONHASHSEED=")]
+    if not found and not any(word.startswith(b"PATH=") for word in words):
+        return None  # a process that wrote its title over its environment tells nothing
+    return found[0].decode("utf-8", "replace")[:40] if found else ""
+
+
 def model_config(pid: int, argv: Sequence[str], procfs: str = "/proc") -> Optional[str]:
     """Return the SHA-256 (hex) of config.json in the model's folder, as the engine's own root shows it; None where there is no such file."""
     folder = _model_folder(argv)

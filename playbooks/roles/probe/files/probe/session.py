@@ -116,6 +116,7 @@ class Session:
             failed = sum(1 for b in briefs if b["error"])
             row["ok"] = failed == 0 and idle["idle"] is True and len(briefs) == len(todo)
             row["detail"] = {"prefixes": len(todo), "sent": len(briefs), "failed": failed, "idle": idle, "kv_before": before, "kv_after": after}
+            row["detail"]["hash_seed"] = self.engine.hash_seed()
         self.prompts.forget_heads()
 
     def _store_shot(self, label: str, tier: Optional[int], index: int) -> Shot:
