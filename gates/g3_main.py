@@ -7,6 +7,7 @@ from typing import Any
 
 from gates.bundle import Bundle
 from gates.g3.cells import cell_checks
+from gates.g3.clients import client_lines
 from gates.g3.declared import SLA
 from gates.g3.diagnostics import diagnostics
 from gates.g3.extension import FIRST_VERDICT, claimed, extension, way_on
@@ -25,7 +26,7 @@ from gates.rules.rig import rig_checks
 from gates.rules.run_claims import run_claims
 from gates.rules.standing import Standing, leave_out, not_tested, validity_check
 from gates.rules.work import output_identity
-from gates.steps import judge_step, numbered, report_step, run_step, without_repeats
+from gates.steps import judge_step, numbered, report_step, run_step, with_clients, without_repeats
 from gates.text import Text
 
 PROMPTS = "g3"  # the set that all arms but the placebo share, in the whole order or in one block
@@ -43,7 +44,8 @@ def steps(plan: Plan) -> tuple[StepSpec, ...]:
         prompts, ahead = numbered(PROMPTS, arms.block(n)), arms.blocks - arms.block(n)
         if arm == "candidate":
             ahead += placebos  # what these ask is kept on the product's medium as well
-        out.append(run_step(plan, key=f"run-{n}", arm=arm, run_index=n, prompts=prompts, store=(arm, prompts) not in seen, ahead=ahead))
+        step = run_step(plan, key=f"run-{n}", arm=arm, run_index=n, prompts=prompts, store=(arm, prompts) not in seen, ahead=ahead)
+        out.append(step if arm in {run for run, _ in seen} else with_clients(plan, step))
         seen.add((arm, prompts))
     for index, (arm, n) in enumerate(arms.beside, len(arms.order) + 1):
         prompts = numbered(PLACEBO_PROMPTS, n) if arm == "placebo" else numbered(PROMPTS, (n - 1) % arms.blocks + 1)
@@ -83,7 +85,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         checks=tuple(checks),
         claims=claims,
         not_tested=(*not_tested(plan), *untold, *_not_measured(plan, data.pairs)),
-        figures={**figures(plan, data, checks), "diagnostics": diagnostics(plan, data, standing)},
+        figures={**figures(plan, data, checks), "diagnostics": [*diagnostics(plan, data, standing), *client_lines(plan, data, bundle, standing)]},
         risk=risk(plan.decision, looks=2 if found.pairs else 1),
         pairs=data.pairs,
     )

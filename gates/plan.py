@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gates.canonical import canonical_bytes, sha256_hex
+from gates.plan_clients import check_clients
 from gates.plan_model import (
     G1,
     G2,
@@ -195,6 +196,7 @@ def _check_together(plan: Plan, problems: Problems) -> None:
         add("g4.steady_state.within", "must not be less than rounds.", "不得小于 rounds。")
     if not plan.rig.simulated and plan.rig.time_scale != 1:
         add("rig.time_scale", "must be 1 unless rig.simulated is true.", "除非 rig.simulated 为 true，否则必须为 1。")
+    check_clients(plan.workload.clients, plan.workload.tiers, problems)
     _check_decision(plan, problems)
     _check_arms(plan, problems)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from gates.plan_clients import PlannedClient
 from gates.schema import Choice, Exact, Items, Maybe, Measure, Section, Table, Whole, Words, YesNo, later, of, section
 from gates.units import Quantity
 
@@ -139,6 +140,7 @@ class Workload:
     identity_repeats: int = of(Whole(1, 10**5))
     run_timeout: Quantity = of(_TIME)
     cells: tuple[str, ...] = later(Items(Choice(("checkpoint", "tier_read", "fio", "ib_write_bw", "model_load"))), ())
+    clients: tuple[PlannedClient, ...] = later(Items(Section(PlannedClient)), ())
 
     def requests(self, tier: int) -> int:
         """Return the measured requests of one tier in one run: max(min, per_concurrency x tier), rounded up to a multiple of the tier."""

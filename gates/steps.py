@@ -26,6 +26,7 @@ RUN_PACK = (
     "exit.json",
     "pack.json",
 )
+CELLS = "cells.jsonl"
 SOAK_PACK = (*RUN_PACK, "telemetry.jsonl", "events.jsonl")
 MEASURED_ON = "loadgen"  # the inventory group whose hosts run the detached job
 
@@ -79,11 +80,20 @@ def run_step(plan: Plan, *, key: str, arm: str, run_index: int, prompts: str, st
             **({"ahead": ahead} if ahead and store and plan.arms.recovers(arm) else {}),
             **({"cells": list(work.cells)} if work.cells else {}),
         },
-        expects={MEASURED_ON: (*RUN_PACK, "cells.jsonl") if work.cells else RUN_PACK},
+        expects={MEASURED_ON: (*RUN_PACK, CELLS) if work.cells else RUN_PACK},
         changes_target=True,
         measured=True,
         timeout_s=_timeout(plan, work.run_timeout.base),
     )
+
+
+def with_clients(plan: Plan, step: StepSpec) -> StepSpec:
+    """Return the step of a run behind whose measurement the plan's third-party clients drive the engine; the same step where it has none."""
+    if not plan.workload.clients:
+        return step
+    asked = [{"tool": client.tool, "tier": client.tier, "requests": client.requests} for client in plan.workload.clients]
+    names = tuple(dict.fromkeys((*step.expects[MEASURED_ON], CELLS)))
+    return replace(step, params={**step.params, "clients": asked}, expects={MEASURED_ON: names})
 
 
 def without_repeats(step: StepSpec) -> StepSpec:

@@ -190,6 +190,7 @@ TARGETS = Keys(
         "workload": Free(),
         "facts": Free(),
         "cells": Free(),
+        "clients": Free(),
         "injections": Free(),
         "gpu_stress": Keys(
             {"config": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径")},

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lanes.bench_client.clients import Cell, Client, NotRunError
+from lanes.bench_client.clients import ENVIRONMENT, Cell, Client, NotRunError
 
 SECONDS = 240.0  # a bound against hanging
 PACE = ("--ttft-ms", "150", "--spread-ms", "100", "--gap-ms", "20")
@@ -75,8 +75,7 @@ def _launch(command: list[str], folder: Path, events: Any) -> tuple[dict[str, An
     """Run the client below the launcher. Return its result and the CPU seconds that its tree used between first request and last answer."""
     result = folder / "result.json"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("QUADGATE_")}
-    # No model hub: its address leads nowhere. (With HF_HUB_OFFLINE=1 AIPerf 0.13 takes a tokenizer's path for a name.)
-    environment.update(HF_ENDPOINT="http://127.0.0.1:9", HF_HUB_DISABLE_TELEMETRY="1", DO_NOT_TRACK="1", VLLM_TARGET_DEVICE="cpu")
+    environment.update(ENVIRONMENT)
     launcher = [sys.executable, "-I", str(Path(__file__).with_name("launch.py")), str(result), str(SECONDS), *command]
     with (folder / "client.log").open("wb") as log:
         process = subprocess.Popen(launcher, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=folder)

@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = Path(os.environ.get("BENCH_CLIENTS", str(ROOT / "var" / "bench-clients"))).absolute()
 PROMPT_TOKENS, OUTPUT_TOKENS = 128, 16
 TORCH_CPU = "torch==2.13.0+cpu"  # where pip can find torch's CPU build: 200 MB instead of several GB
-VLLM = "import argparse; from vllm.benchmarks.serve import add_cli_args, main; p = argparse.ArgumentParser(); add_cli_args(p); main(p.parse_args())"
+sys.path.insert(0, str(ROOT / "playbooks" / "roles" / "arm"))  # the commands that playbooks start clients with
+from load_clients import ENVIRONMENT, Work, describe  # noqa: E402
 
 
 class NotRunError(Exception):
@@ -100,6 +101,14 @@ def _our_command(_: Path, cell: Cell) -> list[str]:
     return [sys.executable, "-I", str(cell.probe), "drive", "--spec", str(cell.folder / "spec.json"), "--out", str(cell.folder / "records.jsonl")]
 
 
+def _command(tool: str, program: Path, cell: Cell) -> list[str]:
+    """Return the command line of a client, as a playbook would start it."""
+    lengths = {"prompt_tokens": PROMPT_TOKENS, "output_tokens": OUTPUT_TOKENS}
+    work = Work(cell.base_url, "truth", cell.concurrency, cell.requests, tokenizer=str(cell.tokenizer), folder=str(cell.folder), **lengths)
+    argv: list[str] = describe(tool, str(program), work)["argv"]
+    return argv
+
+
 def _our_receipts(cell: Cell) -> list[Receipt]:
     rows = [json.loads(line) for line in (cell.folder / "records.jsonl").read_text(encoding="ascii").splitlines()]
     return [Receipt(r["output_head"][0].strip(), r["first_text_ns"], read_ns=r["first_text_read_ns"]) for r in rows if r["error"] is None]
@@ -113,13 +122,7 @@ def _vllm_python() -> Path:
 
 
 def _vllm_command(python: Path, cell: Cell) -> list[str]:
-    options = {
-        "--backend": "openai", "--base-url": cell.base_url, "--endpoint": "/v1/completions", "--model": "truth", "--tokenizer": cell.tokenizer,
-        "--dataset-name": "random", "--random-input-len": PROMPT_TOKENS, "--random-output-len": OUTPUT_TOKENS, "--num-prompts": cell.requests,
-        "--max-concurrency": cell.concurrency, "--result-dir": cell.folder, "--result-filename": "vllm.json", "--seed": 1,
-    }  # fmt: skip
-    flat = [str(word) for pair in options.items() for word in pair]
-    return [str(python), "-c", VLLM, *flat, "--ignore-eos", "--save-result", "--save-detailed", "--disable-tqdm"]
+    return _command("vllm-bench", python, cell)
 
 
 def _vllm_receipts(cell: Cell) -> list[Receipt]:
@@ -130,15 +133,7 @@ def _vllm_receipts(cell: Cell) -> list[Receipt]:
 
 
 def _aiperf_command(python: Path, cell: Cell) -> list[str]:
-    options = {
-        "--model": "truth", "--url": cell.base_url, "--endpoint-type": "completions", "--tokenizer": cell.tokenizer,
-        "--concurrency": cell.concurrency, "--request-count": cell.requests, "--num-dataset-entries": cell.requests,
-        "--synthetic-input-tokens-mean": PROMPT_TOKENS, "--synthetic-input-tokens-stddev": 0, "--output-tokens-mean": OUTPUT_TOKENS,
-        "--output-tokens-stddev": 0, "--extra-inputs": "ignore_eos:true", "--output-artifact-dir": cell.folder / "aiperf", "--ui": "none",
-        "--random-seed": 1,
-    }  # fmt: skip
-    flat = [str(word) for pair in options.items() for word in pair]
-    return [str(python.parent / "aiperf"), "profile", *flat, "--streaming", "--use-server-token-count", "--no-gpu-telemetry", "--no-server-metrics"]
+    return _command("aiperf", python.parent / "aiperf", cell)
 
 
 def _aiperf_receipts(cell: Cell) -> list[Receipt]:
@@ -154,16 +149,8 @@ def _aiperf_receipts(cell: Cell) -> list[Receipt]:
 
 
 def _guidellm_command(python: Path, cell: Cell) -> list[str]:
-    options = {
-        "--backend": f"kind=openai_http,target={cell.base_url},model=truth,request_format=/v1/completions",
-        "--profile": f"kind=concurrent,streams={cell.concurrency}",
-        "--constraint": f"kind=max_requests,count={cell.requests}",
-        "--tokenizer": f"kind=huggingface_auto,model={cell.tokenizer}",
-        "--data": f"kind=synthetic_text,prompt_tokens={PROMPT_TOKENS},output_tokens={OUTPUT_TOKENS}",
-        "--output": f"kind=json,path={cell.folder / 'guidellm' / 'benchmarks.json'}",
-    }
     (cell.folder / "guidellm").mkdir(exist_ok=True)
-    return [str(python.parent / "guidellm"), "run", *(word for pair in options.items() for word in pair), "--disable-console"]
+    return _command("guidellm", python.parent / "guidellm", cell)
 
 
 def _guidellm_receipts(cell: Cell) -> list[Receipt]:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -63,3 +64,38 @@ def test_a_tier_with_too_few_bytes_is_told_and_is_not_cold(place):
     assert 0 < row["bytes"] < 1 << 50
     assert row["cold"] is False
     assert json.loads((folder / "exit.json").read_text())["outcome"] == "done"
+
+
+SAMPLE = ROOT / "tests" / "unit" / "readers" / "fixtures" / "guidellm" / "good-plain.json"
+
+
+def a_client(spec, name, **over):
+    """Return the cell of a client: a stand-in that asks the engine, and writes what GuideLLM wrote of another."""
+    argv = [sys.executable, str(ROOT / "tests/unit/probe/stand_in_client.py"), spec["engine"]["base_url"], spec["engine"]["model"], "6", str(SAMPLE)]
+    row = {"cell": "client", "tool": "guidellm", "tier": 4, "requests": 6, "file": "client-%s.json" % name, "env": {"HF_ENDPOINT": "http://127.0.0.1:9"}}
+    return {**row, "argv": [*argv, "{folder}/guidellm/benchmarks.json"], "result": "benchmarks.json", **over}
+
+
+def test_a_client_drives_the_engine_cold_and_its_result_comes_home_as_it_wrote_it(place):
+    spec = with_lab(place, "client", phases={**PHASES, "canary": False})
+    absent = a_client(spec, "absent", argv=["guidellm-is-not-here", "run"])
+    silent = a_client(spec, "silent", argv=[sys.executable, "-c", "print('no tokenizer'); raise SystemExit(3)"])
+    empty = a_client(spec, "empty", argv=[sys.executable, "-c", "pass"])
+    spec["cells"] = [a_client(spec, "good"), absent, silent, empty]
+    folder, end = run(place, spec)
+    assert end["outcome"] == "done", (folder / "job.log").read_text()
+    rows = {row["file"]: row for row in lines(folder / "cells.jsonl")}
+    good = rows["client-good.json"]
+    assert (good["cold"], good["ended_ns"] > good["started_ns"], good["bytes"]) == (True, True, SAMPLE.stat().st_size), good
+    assert good["proof"]["resident_bytes"] == 0 < good["proof"]["bytes"]
+    assert good["proof"]["engine"]["pid"] != good["proof"]["engine_before"]["pid"]
+    assert (folder / "client-good.json").read_bytes() == SAMPLE.read_bytes()
+    assert "client-good.json" in {row["path"] for row in packed(place, "client")}
+    for name, word in (("absent", "not installed"), ("silent", "ended with 3. It said last: no tokenizer"), ("empty", "0 files benchmarks.json")):
+        row = rows["client-%s.json" % name]
+        assert (word in row["problem"], row["cold"], "started_ns" in row) == (True, False, False), row
+        assert not (folder / ("client-%s.json" % name)).exists()
+    assert not (folder / "clients").exists()
+    assert [p["ok"] for p in lines(folder / "phases.jsonl") if p["phase"] == "cell"] == [True, False, False, False]
+    last = max(row["mono_ns"] for row in lines(folder / "counters.jsonl"))
+    assert last < good["started_ns"]  # nothing of the client is in what our own driver's run is judged by

@@ -5,11 +5,12 @@ import sys
 import pytest
 
 from gates.plan import parse_plan
-from gates.steps import run_step, soak_step
+from gates.steps import run_step, soak_step, with_clients
 from tests.unit.probe.kit import ROOT
 
 sys.path.insert(0, str(ROOT / "playbooks" / "roles" / "arm" / "filter_plugins"))
 from arm_job import arm_job, kv_bytes
+from probe.jobspec import check
 
 ENGINE = {
     "base_url": "http://127.0.0.1:1",
@@ -54,6 +55,44 @@ def test_without_cells_nothing_is_asked_for():
     step = run_step(parse_plan(), key="run-1", arm="baseline", run_index=1, prompts="g3", store=True)
     assert "cells" not in job(step, {})
     assert "cells.jsonl" not in step.expects["loadgen"]
+
+
+CLIENTS = {
+    "guidellm": {"program": "/opt/guidellm/bin/guidellm", "tokenizer": "/tok"},
+    "aiperf": {"program": "/opt/aiperf/bin/aiperf"},
+    "vllm-bench": {"python": "/opt/vllm/bin/python", "env": {"VLLM_LOGGING_LEVEL": "ERROR"}, "timeout_s": 900},
+}
+
+
+def test_a_client_comes_with_its_command_line_the_plans_lengths_and_the_place_where_the_site_has_it():
+    plan = parse_plan({"workload": {"clients": [{"tool": tool, "tier": 16, "requests": 40} for tool in CLIENTS]}})
+    step = with_clients(plan, run_step(plan, key="run-2", arm="candidate", run_index=2, prompts="g3", store=True))
+    site = {"clients": CLIENTS, "engine": {"model_dir": "/models/m"}}
+    made = check(job(step, site))
+    rows = {row["tool"]: row for row in made["cells"]}
+    assert list(rows) == list(CLIENTS)
+    assert {row["file"] for row in rows.values()} == {client.file for client in plan.workload.clients}
+    said = {tool: " ".join(row["argv"]) for tool, row in rows.items()}
+    for tool, words in {
+        "guidellm": ("/opt/guidellm/bin/guidellm run", "target=http://127.0.0.1:1,model=m", "streams=16", "count=40", "prompt_tokens=32832,output_tokens=64"),
+        "aiperf": ("/opt/aiperf/bin/aiperf profile", "--tokenizer /models/m", "--concurrency 16", "--request-count 40", "-mean 32832", "{folder}/aiperf"),
+        "vllm-bench": ("/opt/vllm/bin/python -c", "--max-concurrency 16", "--num-prompts 40", "--random-input-len 32832", "--result-dir {folder}"),
+    }.items():
+        assert [word for word in words if word not in said[tool]] == [], said[tool]
+    assert rows["vllm-bench"]["env"]["VLLM_LOGGING_LEVEL"] == "ERROR"
+    assert rows["vllm-bench"]["timeout_s"] == 900
+    assert all(row["env"]["HF_ENDPOINT"].startswith("http://127.0.0.1") for row in rows.values())
+    with pytest.raises(ValueError, match=r"targets\.clients\.aiperf lacks program, tokenizer"):
+        job(step, {"clients": {"guidellm": CLIENTS["guidellm"]}})
+
+
+def test_what_a_client_asks_is_counted_against_the_room_and_the_time_of_the_run():
+    plain, plan = parse_plan(), parse_plan({"workload": {"clients": [{"tool": "aiperf", "tier": 16, "requests": 40}]}})
+    steps = [with_clients(p, run_step(p, key="run-2", arm="candidate", run_index=2, prompts="g3", store=True)) for p in (plain, plan)]
+    without, asked = (kv_bytes(ENGINE, step.params) for step in steps)
+    assert asked - without == 16 * 40 * 32896
+    site = {"clients": CLIENTS, "engine": {"model_dir": "/m"}}
+    assert job(steps[1], site)["expected_s"] > job(steps[0], site)["expected_s"] + 2 * 40 * 32832 * ENGINE["prefill_token_s"]
 
 
 def test_an_injection_has_its_times_by_the_plan_and_its_commands_by_the_site():

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from load_clients import ENVIRONMENT, TOOLS, Work, describe
 
 _BEGIN_S, _TIER_S = 4.0, 1.2  # calibration, restart and cooling; before and after each tier: dropping caches, looking, waiting for idle
 _NEEDED = ("key", "kind", "set", "tiers", "context_tokens", "suffix_tokens", "output_tokens")
@@ -13,6 +18,7 @@ _TOOLS = ("fio", "ib_write_bw")  # on a simulated rack its own programs answer
 _QUOTA = 2_000_000_000  # bytes of journals
 _IDLE_S = 600  # until storing must have ended behind the last answer, where targets.engine.idle_timeout_s says nothing
 _REQUEST_S, _MARGIN, _DECODE_S = 60.0, 3.0, 0.1  # least timeout of a request; its margin; of one output token with a full batch
+_CLIENT_S = 60.0  # of one pass of a third-party client, beside its requests: it imports its libraries and makes its prompts
 _STARTS = 2  # of the engine in one job: before the store phase, and cold; nobody knows beforehand how long a model loads
 
 
@@ -118,6 +124,7 @@ def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any]) -> int:
     new = int(step.get("warmup", 0)) + bool(step.get("canary"))
     if step["kind"] == "run" and not step.get("canary"):
         new += _prefixes(step)
+    new += sum(int(client["requests"]) for client in step.get("clients") or ())
     return (stored * context + new * whole) * int(engine["kv_token_bytes"])
 
 
@@ -129,6 +136,8 @@ def expected_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
     request = int(step["context_tokens"]) * engine["load_token_s"] if loads else prefill
     store = _stored(step) * prefill if step.get("store") and engine["kv_dirs"] else 0.0
     other = (int(step.get("warmup", 0)) + int(step.get("repeat", 0))) * prefill
+    for client in step.get("clients") or ():  # one pass stores, one measures
+        other += 2 * (_CLIENT_S + int(client["requests"]) * prefill) + _BEGIN_S
     load = float(step["seconds"]) if step["kind"] == "soak" else sum(int(tier["requests"]) for tier in step["tiers"]) * request
     return float(_BEGIN_S + _TIER_S * len(step["tiers"]) + store + other + load)
 
@@ -213,7 +222,36 @@ def _cells(engine: Mapping[str, Any], step: Mapping[str, Any], site: Mapping[str
         if lacking := [key for key in _CELLS[kind] if key not in row]:
             raise ValueError(f"The plan asks for the cell {kind}, and targets.cells.{kind} lacks {', '.join(lacking)}.")
         rows.append(row)
+    rows += [_client(engine, step, site, client) for client in step.get("clients") or ()]
     return {"cells": rows} if rows else {}
+
+
+def _client(engine: Mapping[str, Any], step: Mapping[str, Any], site: Mapping[str, Any], client: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cell of a third-party client: its command line, and the name under which its result stands beside the run's own files.
+
+    Where it is installed is the site's (targets.clients.TOOL): `program`, of vllm-bench the `python` of an environment that holds vLLM, and its
+    `tokenizer`, by default the folder of the engine's model.
+    """
+    tool, tier = str(client["tool"]), int(client["tier"])
+    if tool not in TOOLS:
+        raise ValueError(f"The plan asks for the client {tool}; this service knows {', '.join(TOOLS)}.")
+    given, key = dict((site.get("clients") or {}).get(tool) or {}), "python" if tool == "vllm-bench" else "program"
+    given.setdefault("tokenizer", (site.get("engine") or {}).get("model_dir"))
+    if lacking := [name for name in (key, "tokenizer") if not given.get(name)]:
+        raise ValueError(f"The plan asks for the client {tool}, and targets.clients.{tool} lacks {', '.join(lacking)}.")
+    work = Work(
+        base_url=engine["base_url"],
+        model=engine["model"],
+        concurrency=tier,
+        requests=int(client["requests"]),
+        prompt_tokens=int(step["context_tokens"]) + int(step["suffix_tokens"]),
+        output_tokens=int(step["output_tokens"]),
+        tokenizer=str(given["tokenizer"]),
+    )
+    made = describe(tool, str(given[key]), work)
+    env = {**ENVIRONMENT, **{str(k): str(v) for k, v in (given.get("env") or {}).items()}}
+    file = f"client-{tool}-c{tier}.json"
+    return {"cell": "client", "tool": tool, "tier": tier, "requests": work.requests, "file": file, "env": env, **made, "timeout_s": given.get("timeout_s")}
 
 
 def _prefixes(step: Mapping[str, Any]) -> int:

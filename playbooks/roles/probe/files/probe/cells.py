@@ -10,6 +10,7 @@ import os
 from typing import Any, Callable, Dict, List
 
 from probe import clock
+from probe.cells_client import client_cell
 from probe.cells_io import read_tier, write_checkpoint
 from probe.cells_tools import bandwidth_matrix, raw_fio
 from probe.coldness import diskstats, drop_cache
@@ -21,7 +22,7 @@ FIRST_TOKEN_LABEL = "cell-first-token"
 
 
 def run_cells(session: Session) -> None:
-    """Measure the cells of the job file in the order of probe.jobspec.CELLS; the engine's restart comes last."""
+    """Measure the cells of the job file in its order: those of probe.jobspec.CELLS, where the engine's restart comes last, then clients."""
     for spec in session.spec.get("cells") or []:
         kind = spec["cell"]
         with session.job.phase("cell") as row:
@@ -107,4 +108,5 @@ _MEASURES: Dict[str, Callable[[Session, Dict[str, Any]], Dict[str, Any]]] = {
     "fio": _fio,
     "ib_write_bw": _ib_write_bw,
     "model_load": _model_load,
+    "client": client_cell,
 }

@@ -8,6 +8,8 @@ from typing import Any, Dict, List
 from probe.errors import ProbeError
 
 CELLS = ("checkpoint", "tier_read", "fio", "ib_write_bw", "model_load")
+CLIENT = "client"  # a cell too, as many as the plan asks for
+FILE = re.compile(r"client-[a-z0-9][a-z0-9-]{0,60}\.json")
 OPTIONAL_LIMITS = ("start_timeout_s", "stop_timeout_s", "idle_timeout_s")
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 
@@ -67,11 +69,18 @@ def _soak_extras(problems: List[str], soak: Dict[str, Any]) -> None:
 
 
 def _cells(problems: List[str], spec: Dict[str, Any]) -> None:
-    """Check the optional cells: each names its kind, once."""
+    """Check the optional cells: each names its kind, once; a client names a file of its own instead, and what is started."""
     rows = spec.get("cells") or []
-    kinds = [row.get("cell") if isinstance(row, dict) else None for row in rows] if isinstance(rows, list) else [None]
+    listed = rows if isinstance(rows, list) and all(isinstance(row, dict) for row in rows) else [{}]
+    kinds = [row.get("cell") for row in listed if row.get("cell") != CLIENT]
     if any(kind not in CELLS for kind in kinds) or len(set(kinds)) != len(kinds):
-        problems.append("cells must be a list of objects, each with another cell of %s" % ", ".join(CELLS))
+        problems.append("cells must be a list of objects, each with another cell of %s, or %s" % (", ".join(CELLS), CLIENT))
+    clients = [row for row in listed if row.get("cell") == CLIENT]
+    files = [str(row.get("file")) for row in clients]
+    if any(not FILE.fullmatch(name) for name in files) or len(set(files)) != len(files):
+        problems.append("cells: each client must have a file of its own, client-NAME.json")
+    if any(not isinstance(row.get("argv"), list) or not row.get("argv") or not row.get("result") for row in clients):
+        problems.append("cells: a client lacks argv, or result, the name of the file that it writes")
 
 
 def _part(problems: List[str], spec: Dict[str, Any], key: str) -> Dict[str, Any]:

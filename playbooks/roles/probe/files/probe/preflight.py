@@ -44,6 +44,7 @@ def written_tokens(spec: Dict[str, Any], stored: int) -> int:
     work, phases = spec["workload"], spec["phases"]
     whole = int(work["context_tokens"]) + int(work["suffix_tokens"]) + int(work["output_tokens"])
     new = int(phases.get("warmup") or 0) + bool(phases.get("canary"))
+    new += sum(int(cell.get("requests") or 0) for cell in spec.get("cells") or [] if cell.get("cell") == "client")
     if spec["kind"] == "run" and not phases.get("store") and not phases.get("expect_hits"):  # the placebo
         new += sum(int(tier["requests"]) for tier in work["tiers"])
     return stored * int(work["context_tokens"]) + new * whole
