@@ -196,7 +196,15 @@ def _check_together(plan: Plan, problems: Problems) -> None:
         add("g4.steady_state.within", "must not be less than rounds.", "不得小于 rounds。")
     if not plan.rig.simulated and plan.rig.time_scale != 1:
         add("rig.time_scale", "must be 1 unless rig.simulated is true.", "除非 rig.simulated 为 true，否则必须为 1。")
-    check_clients(plan.workload.clients, plan.workload.tiers, problems)
+    instances = plan.platform.layout.instances
+    for tier in plan.workload.tiers:
+        if tier % instances:
+            add(
+                "workload.tiers",
+                f"{tier} requests in flight cannot be shared evenly by {instances} instances (platform.layout.instances).",
+                f"并发 {tier} 无法由 {instances} 个实例均分（platform.layout.instances）。",
+            )
+    check_clients(plan.workload.clients, plan.workload.tiers, instances, problems)
     _check_decision(plan, problems)
     _check_arms(plan, problems)
 

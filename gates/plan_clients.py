@@ -25,8 +25,14 @@ class PlannedClient:
         return f"client-{self.tool}-c{self.tier}.json"
 
 
-def check_clients(clients: Sequence[PlannedClient], tiers: Sequence[int], problems: Problems) -> None:
-    """Add a sentence for each client at a concurrency that is not measured, and for each that stands there twice."""
+def check_clients(clients: Sequence[PlannedClient], tiers: Sequence[int], instances: int, problems: Problems) -> None:
+    """Add a sentence for each client at a concurrency that is not measured, and for each that stands there twice; none drives several instances."""
+    if clients and instances > 1:
+        problems.add(
+            "workload.clients",
+            f"they drive one address, and platform.layout.instances is {instances}; leave them out.",
+            f"第三方客户端只驱动一个地址，而 platform.layout.instances 为 {instances}；请删去。",
+        )
     seen: set[str] = set()
     for n, client in enumerate(clients):
         path = f"workload.clients[{n}]"

@@ -21,6 +21,7 @@ _MODULE = re.compile(r"(?:.*/)?(vllm|sglang)(?:\.[A-Za-z0-9_.]+)?")
 NO_ACCELERATOR = ("cpu", "none")
 # Where it runs and what it listens on: no part of the work. `faults` are the simulated engine's, which says what it is.
 _PLACE = frozenset({"port", "host", "config", "seed", "random_seed", "state_path", "faults"})
+_OF_ONE_INSTANCE = frozenset({"tier.array.stats_path"})
 # The external tier is what the arms differ in: arm.json is held against the allow-list for it.
 _TIER = ("tier", "kv_transfer", "kv_offload", "kv_events", "kv_connector", "lmcache", "enable_lmcache", "hicache", "enable_hierarchical_cache")
 _TIER_TOO = ("mooncake", "disaggregation")
@@ -40,7 +41,7 @@ def against_plan(plan: Plan, engine: Engine) -> Iterator[tuple[str, Text | None]
     """Yield (what, difference) for each sealed fact of the platform that an engine can tell; None where it does not tell it.
 
     Model and framework are compared by name, a version in the plan's framework ("vLLM 0.11") by its leading numbers. A fact that is null in
-    the plan was not sealed. Accelerators are counted by G1, and how many instances there are no single engine can tell.
+    the plan was not sealed. Accelerators are counted by G1. Several instances are told by `instances`; without it the engine is one.
     """
     platform = plan.platform
     if platform.model is not None:
@@ -62,6 +63,8 @@ def against_plan(plan: Plan, engine: Engine) -> Iterator[tuple[str, Text | None]
         layout = layout_of(engine)
         for key, want in (("tp", platform.layout.tp), ("ep", platform.layout.ep)):
             yield from _compared(f"layout.{key}", want, layout.get(key), layout.get(key) == want)
+    count = len(instances_of(engine))
+    yield from _compared("layout.instances", platform.layout.instances, count, count == platform.layout.instances)
 
 
 def _compared(what: str, want: Any, told: Any, same: bool) -> Iterator[tuple[str, Text | None]]:
@@ -80,6 +83,24 @@ def silent(plan: Plan, engine: Engine) -> list[str]:
 def differs_from_plan(plan: Plan, engine: Engine) -> Text | None:
     """Return the first difference between an engine and the platform that was sealed, or None."""
     return next((wrong for _, wrong in against_plan(plan, engine) if wrong is not None), None)
+
+
+def instances_of(engine: Engine) -> list[Engine]:
+    """Return what each instance reports of itself: of one engine alone its own words."""
+    listed = engine.get("instances")
+    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) and listed else [engine]
+
+
+def instances_differ(engine: Engine) -> Text | None:
+    """Return the first difference between the instances of one engine: they serve one load, so they must be alike but for their place."""
+    first, *others = instances_of(engine)
+    for n, other in enumerate(others, 1):
+        keys = [key for key in IDENTITY if first.get(key) != other.get(key)]
+        keys += [key for key in setting_differences(first, other, tier=True) if key not in _OF_ONE_INSTANCE]
+        if keys:
+            text = Text("instance {n} differs from instance 0 in {k} (engine.json).", "实例 {n} 与实例 0 的 {k} 不同（engine.json）。")
+            return text.fill(n=n, k=", ".join(keys[:3]))
+    return None
 
 
 def framework_of(engine: Engine) -> str | None:

@@ -13,7 +13,7 @@ from gates.readers.prometheus import STORE_BYTES, growth
 from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
 from gates.rules.claim import Finding, Findings, Run, fold, holds, not_applicable, unknown
-from gates.rules.engine import IDENTITY, differs_from_plan, setting_differences, settings_of, silent
+from gates.rules.engine import IDENTITY, differs_from_plan, instances_differ, setting_differences, settings_of, silent
 from gates.rules.estimates import percent
 from gates.rules.hash_seed import seeds_differ
 from gates.text import Text
@@ -47,6 +47,7 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
                 or _arm_differs(data, others, run)
                 or _settings_differ(data, others, run)
                 or seeds_differ(data, run)
+                or instances_differ(run.pack.engine)
             )
             if wrong:
                 yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, None, files)

@@ -95,7 +95,7 @@ def test_a_client_drives_the_engine_cold_and_its_result_comes_home_as_it_wrote_i
         row = rows["client-%s.json" % name]
         assert (word in row["problem"], row["cold"], "started_ns" in row) == (True, False, False), row
         assert not (folder / ("client-%s.json" % name)).exists()
-    assert not (folder / "clients").exists()
+    assert not (folder / "client").exists()
     assert [p["ok"] for p in lines(folder / "phases.jsonl") if p["phase"] == "cell"] == [True, False, False, False]
     last = max(row["mono_ns"] for row in lines(folder / "counters.jsonl"))
     assert last < good["started_ns"]  # nothing of the client is in what our own driver's run is judged by

@@ -20,7 +20,7 @@ def shots(count, context=512):
 
 def drive(server_port, count, concurrency=4, timeout=30.0, records=None, **options):
     records = [] if records is None else records
-    loop = ClosedLoop(Target(f"http://127.0.0.1:{server_port}"), concurrency, timeout, records.append, **options)
+    loop = ClosedLoop([Target(f"http://127.0.0.1:{server_port}")], concurrency, timeout, records.append, **options)
     result = loop.run(iter(shots(count)))
     return records, result
 
@@ -171,6 +171,6 @@ def test_a_prompt_larger_than_the_socket_takes_at_once_arrives_whole():
     records = []
     with odd_server(lambda _: behave) as server:
         big = shots(3, context=400_000)
-        ClosedLoop(Target(f"http://127.0.0.1:{server.port}"), 3, 20, records.append).run(iter(big))
+        ClosedLoop([Target(f"http://127.0.0.1:{server.port}")], 3, 20, records.append).run(iter(big))
     assert [r["error"] for r in records] == [None] * 3
     assert len(lengths) == 3

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import oldest_python
+from tests.ports import free_port
 from tests.unit.probe.kit import ROOT, build, job_spec, kill, lab_engine, lines, probe, processes_with, wait_for, write
 
 FAST = {"read_bytes_per_s": 400_000_000}
@@ -222,3 +223,30 @@ def test_the_probe_runs_a_whole_job_on_the_oldest_python_that_it_names(place):
     folder, end = run(place, spec, python=oldest_python())
     assert end["outcome"] == "done", (folder / "job.log").read_text()
     assert json.loads((folder / "client.json").read_text())["python"].startswith("3.8.")
+
+
+def test_two_instances_serve_one_load_in_one_window_and_are_counted_together(place):
+    engine, path, _ = lab_engine(place, place / "probe.pyz", tier=FAST)
+    config, spec = json.loads((place / "lab.json").read_text()), json.loads(path.read_text())
+    other = free_port()
+    write(place / "lab-1.json", {**config, "port": other})
+    argv = [sys.executable, "-m", "lab_engine", "--config"]
+    processes = [{"name": n, "argv": [*argv, str(place / n)], "env": spec["env"]} for n in ("lab.json", "lab-1.json")]
+    launcher = [sys.executable, str(ROOT / "playbooks/roles/engine_vllm/files/launch.py"), str(write(place / "processes.json", {"processes": processes}))]
+    write(path, {**spec, "argv": launcher, "more_health_urls": [f"http://127.0.0.1:{other}/health"]})
+    urls = [engine["base_url"], f"http://127.0.0.1:{other}"]
+    folder, end = run(place, job_spec("two", 1, engine={**engine, "base_urls": urls}, phases=PHASES))
+    assert end["outcome"] == "done", (folder / "job.log").read_text()
+    assert all(p["ok"] for p in lines(folder / "phases.jsonl"))
+    told = json.loads((folder / "engine.json").read_text())
+    assert [one["url"] for one in told["instances"]] == urls
+    assert {one["model"] for one in told["instances"]} == {"lab"}
+    measured = [r for r in lines(folder / "records.jsonl") if r["phase"] == "measure"]
+    assert {r["usage"]["cached_tokens"] for r in measured} == {512}  # also what the other instance had stored
+    for tier, requests in ((2, 6), (4, 8)):
+        before, after = (next(c for c in lines(folder / "counters.jsonl") if c["when"] == w and c["tier"] == tier) for w in ("before", "after"))
+        grown = {k: float(after["metrics"][k]) - float(before["metrics"][k]) for k in after["metrics"] if k.startswith("vllm:external_prefix_cache_hits")}
+        assert len(grown) == 2
+        assert all(count > 0 for count in grown.values()), grown  # each had its share
+        assert sum(grown.values()) == requests * 512
+        assert after["engine_io"]["read_bytes"] - before["engine_io"]["read_bytes"] >= requests * 512 * 256

@@ -225,3 +225,54 @@ def test_what_may_answer_above_the_external_tier_is_told_to_the_soak() -> None:
     assert engine("candidate")["caches"] == {"l0": True, "l1_bytes": 0}  # L1 stages and never answers
     kept = engine("candidate", offload=offload(l1={"gib": 10, "keep": True}, l0={"prefix_caching": False}))
     assert kept["caches"] == {"l0": False, "l1_bytes": 8 * 10 * 2**30}
+
+
+TWO = {"tensor_parallel": 4, "expert_parallel": False, "instances": 2, "port": 18400}
+
+
+def processes_of(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what the launcher starts."""
+    listed: list[dict[str, Any]] = next(content for path, content in found["files"].items() if path.endswith("/processes.json"))["processes"]
+    return listed
+
+
+@pytest.mark.parametrize(("accelerator", "variable"), [("rocm", "HIP_VISIBLE_DEVICES"), ("cuda", "CUDA_VISIBLE_DEVICES")])
+def test_two_instances_have_accelerators_and_ports_of_their_own_and_one_medium(accelerator: str, variable: str) -> None:
+    venv = {key: value for key, value in SITE["engine"].items() if not key.startswith("image")}
+    found = engine("candidate", engine={**venv, **TWO, "accelerator": accelerator, "install": "venv", "venv": "/v"})
+    assert found["base_urls"] == ["http://127.0.0.1:18400", "http://127.0.0.1:18401"]
+    assert found["files"][found["spec_path"]]["more_health_urls"] == ["http://127.0.0.1:18401/health"]
+    mains = [process for process in processes_of(found) if process["name"].startswith("engine")]
+    assert [process["env"][variable] for process in mains] == ["0,1,2,3", "4,5,6,7"]
+    assert [process["argv"][process["argv"].index("--port") + 1] for process in mains] == ["18400", "18401"]
+    assert len({json.dumps(process["argv"]).replace("18401", "18400") for process in mains}) == 1
+    assert len(found["kv_dirs"]) == 1
+    assert found["arm"]["engine.instances"] == 2
+
+
+def test_two_instances_in_containers_have_names_of_their_own_and_both_are_stopped() -> None:
+    found = engine("candidate", engine={**SITE["engine"], **TWO})
+    names = [process["container"]["name"] for process in processes_of(found) if process["name"].startswith("engine")]
+    assert names == ["quadgate-engine", "quadgate-engine-1"]
+    stopped = {argv[-1] for argv in found["files"][found["spec_path"]]["stop_argv"]}
+    assert set(names) <= stopped
+    assert "HIP_VISIBLE_DEVICES=4,5,6,7" in json.dumps(processes_of(found)[-1]["argv"])
+
+
+def test_the_servers_of_lmcache_in_the_workers_of_two_instances_do_not_share_a_port() -> None:
+    found = engine("candidate", engine={**SITE["engine"], **TWO}, offload={"kind": "lmcache", "storage": "fs"})
+    configs = {path: content for path, content in found["files"].items() if path.endswith("lmcache.yaml")}
+    starts = sorted(content["internal_api_server_port_start"] for content in configs.values())
+    assert (len(configs), starts[1] - starts[0]) == (2, 5)
+    assert len(found["metrics_urls"]) == len(set(found["metrics_urls"])) == 8
+    for process in processes_of(found):
+        named = [word.partition("=")[2] for word in process["argv"] if word.startswith("LMCACHE_CONFIG_FILE=")]
+        assert set(named) <= set(configs), named
+
+
+@pytest.mark.parametrize(
+    ("change", "word"), [({"instances": 0}, "whole number from 1"), ({"instances": 2, "cool": "reset"}, "restarted"), ({"instances": True}, "whole number")]
+)
+def test_a_number_of_instances_that_cannot_be_is_refused(change: dict[str, Any], word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        engine("candidate", engine={**SITE["engine"], **change})

@@ -1,6 +1,6 @@
 """From the site's description to the engine of one arm: its configuration, how it is started, and what is compared for fairness. Pure.
 
-An engine comes out of here as {base_url, model, files: {path: content}, spec_path, pid_file, kv_dirs, array_stats, declared, arm,
+An engine comes out of here as {base_url, base_urls (where it has several instances), model, files: {path: content}, spec_path, pid_file, kv_dirs, array_stats, declared, arm,
 prefill_token_s, load_token_s, start_timeout_s}. The arm's name ends here: nothing that is put on the target holds it.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "offload"))
 from engine_stack import cpu
-from engine_stack import describe as real_engine
+from engine_stack import describe_all as real_engine
 from engine_stack.describe import STOP_S, launch
 
 # What belongs to the medium. Every other key of an arm is the engine's software, and shows up as a difference between arms.
@@ -46,8 +46,10 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
     medium = keys.get("mount_path")
     if engine.get("cool") == "reset" and kind == "vllm_cpu":
         raise ValueError("targets.engine.cool is reset, and vLLM of kind vllm_cpu keeps no prefix cache that could be reset. Leave it out.")
+    instances = instances_of(engine)
     place = {
-        "port": int(engine.get("port", 18461)) + int(host.get("index", 0)),
+        "port": int(engine.get("port", 18461)) + int(host.get("index", 0)) * instances,
+        "instances": instances,
         "kv_dir": f"{medium_root(site, str(medium), root)}/{attempt}" if medium else None,
         "array_stats": f"{root}/array/{medium}.json" if medium else None,
         "seed": seed,
@@ -55,6 +57,18 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
     }
     faults = {name: strength for name, strength in faults_of(site.get("faults"), arm, gate).items() if name in _FAULTS}
     return KINDS[kind](engine, keys, place, host, faults)
+
+
+def instances_of(engine: Mapping[str, Any]) -> int:
+    """Return how many instances of the model serve together (targets.engine.instances, 1 where it says nothing). Raises ValueError with a sentence."""
+    given = engine.get("instances", 1)
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise ValueError(f"targets.engine.instances is {given!r}; it is a whole number from 1.")
+    if given > 1 and engine.get("kind") == "vllm_cpu":
+        raise ValueError(f"targets.engine.instances is {given}, and vLLM on the CPU takes all of its cores already. Leave it out.")
+    if given > 1 and engine.get("cool") == "reset":
+        raise ValueError(f"targets.engine.cool is reset, and of {given} instances one would be reset. Leave it out: they are restarted before each run.")
+    return given
 
 
 def with_baseline_tuned(arms: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,9 +138,14 @@ def _lab(
         array = {"cache_share": share, "stats_path": place["array_stats"], "counters": list(host.get("counters") or [])}
         array.update({k: keys[k] for k in ("cache_bytes_per_s",) if k in keys})
         config["tier"] = {"path": place["kv_dir"], "read_bytes_per_s": keys.get("read_bytes_per_s", 0), "array": array}
+    count = int(place["instances"])
+    if count > 1 and "tier" in config:
+        config["tier"]["read_bytes_per_s"] /= count  # they share one medium
     config["state_path"] = f"{root}/engine/state-{_digest(config)}"
-    folder = f"{root}/engine/{_digest(config)}"
-    argv = [host["python"], "-I", f"{root}/engine/lab_engine.pyz", "--config", f"{folder}/config.json"]
+    folder = f"{root}/engine/{_digest([config, count] if count > 1 else config)}"
+    configs = {f"config{f'-{n}' if n else ''}.json": {**config, "port": place["port"] + n} for n in range(count)}
+    argvs = [[host["python"], "-I", f"{root}/engine/lab_engine.pyz", "--config", f"{folder}/{name}"] for name in configs]
+    started = launch([{"name": f"engine-{n}", "argv": argv, "env": {}} for n, argv in enumerate(argvs)], folder, host)
     described = {
         "model": model,
         "kv_dirs": [place["kv_dir"]] if place["kv_dir"] else [],
@@ -135,10 +154,11 @@ def _lab(
         "reset": "/reset_prefix_cache",
         "kv_token_bytes": int(config.get("kv_bytes_per_token", 16)),
         "arm": _flat(keys, {"model": model, **{k: config[k] for k in SOFTWARE if k in config}, **({"kv_tier": "files"} if place["kv_dir"] else {})}),
-        "prefill_token_s": 1.0 / float(config.get("prefill_tokens_per_s", 1e6)),
+        "prefill_token_s": 1.0 / float(config.get("prefill_tokens_per_s", 1e6)) / count,
         "load_token_s": float(config.get("kv_bytes_per_token", 16)) / float(keys["read_bytes_per_s"]) if keys.get("read_bytes_per_s") else None,
     }
-    return {**described, **_process(argv, {}, folder, root, place["port"], {"config.json": config}, int(engine.get("start_timeout_s", 60)))}
+    files = {**configs, **started["files"]}
+    return {**described, **_process(started["argv"], started["env"], folder, root, _ports(place), files, int(engine.get("start_timeout_s", 60)))}
 
 
 def _vllm(
@@ -161,7 +181,7 @@ def _vllm(
         "load_token_s": float(engine.get("load_token_s", 0.00002)) if place["kv_dir"] else None,
     }
     folder = f"{root}/engine/{_digest([argv, env])}"
-    return {**described, **_process(argv, env, folder, root, place["port"], {}, int(engine.get("start_timeout_s", 300)))}
+    return {**described, **_process(argv, env, folder, root, _ports(place), {}, int(engine.get("start_timeout_s", 300)))}
 
 
 def _real(
@@ -172,6 +192,7 @@ def _real(
         raise ValueError(f"A real engine takes no faults, and {', '.join(sorted(faults))} is asked for. Use the simulated engine.")
     root = str(host["root"])
     folder = f"{root}/engine/{_digest([dict(engine), place['offload'], keys, place['kv_dir'], place['port']])}"
+    count = int(place["instances"])
     found = real_engine(engine, place["offload"], keys, {**place, "folder": folder})
     stop_s = int(engine.get("stop_timeout_s", STOP_S))
     started = launch(found["processes"], folder, host, str(engine.get("supervision") or "process"), stop_s)
@@ -186,14 +207,18 @@ def _real(
         # The connector's own cache in host memory goes too, and what it has on files stays; without a connector vLLM refuses that word.
         "reset": "/reset_prefix_cache" + ("?reset_external=true" if found["kv_dirs"] else ""),
         "arm": _flat({k: v for k, v in keys.items() if k in MEDIUM}, found["software"]),
-        "prefill_token_s": float(engine.get("prefill_token_s", 0.00005)),
-        "load_token_s": float(engine.get("load_token_s", 0.00002)) if found["kv_dirs"] else None,
+        "prefill_token_s": float(engine.get("prefill_token_s", 0.00005)) / count,
+        "load_token_s": float(engine.get("load_token_s", 0.00002)) / count if found["kv_dirs"] else None,
     }
     files = {**found["files"], **started["files"]}
     described.update(group=started["group"], metrics_urls=found["metrics_urls"], idle=found["idle"], caches=found["caches"])
     stops = {"stop_argv": started["stop_argv"], "stop_timeout_s": stop_s}
     limit = int(engine.get("start_timeout_s", 3600))
-    return {**described, **_process(started["argv"], started["env"], folder, root, place["port"], files, limit, stops)}
+    return {**described, **_process(started["argv"], started["env"], folder, root, _ports(place), files, limit, stops)}
+
+
+def _ports(place: Mapping[str, Any]) -> list[int]:
+    return [int(place["port"]) + n for n in range(int(place["instances"]))]
 
 
 def _process(
@@ -201,16 +226,17 @@ def _process(
     env: dict[str, str],
     folder: str,
     root: str,
-    port: int,
+    ports: list[int],
     files: Mapping[str, Any],
     timeout_s: int,
     stops: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return how the probe starts and stops the process, and the files for it. The folder's name is the digest of what runs.
 
+    `ports`: one of each instance; with several the process is the launcher, which ends all of them when one ends.
     `stops`: the commands that end what is no child of it, and how long an engine may take to end (in s).
     """
-    url, pid_file = f"http://127.0.0.1:{port}", f"{root}/engine/engine.pid"
+    urls, pid_file = [f"http://127.0.0.1:{port}" for port in ports], f"{root}/engine/engine.pid"
     spec = {
         "name": "engine",
         "argv": argv,
@@ -218,13 +244,15 @@ def _process(
         "cwd": f"{root}/engine",
         "log": f"{root}/engine/engine.log",
         "pid_file": pid_file,
-        "health_url": f"{url}/health",
+        "health_url": f"{urls[0]}/health",
+        **({"more_health_urls": [f"{url}/health" for url in urls[1:]]} if len(urls) > 1 else {}),
         "timeout_s": timeout_s,
         **(stops or {}),
     }
     contents = {f"{folder}/{name}": content for name, content in {**files, "spec.json": spec}.items()}
     return {
-        "base_url": url,
+        "base_url": urls[0],
+        **({"base_urls": urls} if len(urls) > 1 else {}),
         "pid_file": pid_file,
         "spec_path": f"{folder}/spec.json",
         "folder": folder,

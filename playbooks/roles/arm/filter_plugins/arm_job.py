@@ -51,6 +51,7 @@ def arm_job(
         "expected_s": expected,
         "engine": {
             "base_url": engine["base_url"],
+            **({"base_urls": engine["base_urls"]} if engine.get("base_urls") else {}),
             "model": engine["model"],
             "health_path": "/health",
             "metrics_path": "/metrics",

@@ -7,6 +7,7 @@ offload software has its own names for them. What is rendered here is held again
 from __future__ import annotations
 
 from engine_stack.describe import describe, image_of
+from engine_stack.instances import describe_all
 from engine_stack.settings import RELEASES, Settings, settings_of
 
-__all__ = ["RELEASES", "Settings", "describe", "image_of", "settings_of"]
+__all__ = ["RELEASES", "Settings", "describe", "describe_all", "image_of", "settings_of"]

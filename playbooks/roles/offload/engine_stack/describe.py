@@ -29,7 +29,7 @@ def describe(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]], ke
     tier = offloads.render(settings, kv_dir, folder)
     argv = [*own["argv"], *tier["args"], *[str(word) for word in engine.get("args") or []]]
     env = {**own["env"], **tier["env"], **{str(k): str(v) for k, v in (engine.get("env") or {}).items()}}
-    main = {"name": "engine", "argv": ["python", *argv], "env": env}
+    main = {"name": f"engine-{engine['instance']}" if engine.get("instance") else "engine", "argv": ["python", *argv], "env": env}
     processes = [*tier["processes"], main]
     if (engine.get("install") or "venv") == "container":
         processes = [_contained(engine, p, kv_dir, folder) for p in processes]
@@ -121,8 +121,9 @@ def _contained(engine: Mapping[str, Any], process: Mapping[str, Any], kv_dir: st
     argv = [str(engine.get("runtime") or "docker"), "run", "--rm", "--name", name, "--pull", "never", "--network", "host", "--ipc", "host"]
     argv += ["--ulimit", "memlock=-1", *DEVICES[str(engine["accelerator"])]]
     if engine["accelerator"] == "ascend":
+        first = int(engine.get("first_device") or 0)
         for index in range(int(engine.get("tensor_parallel") or 1) * int(engine.get("data_parallel") or 1)):
-            argv += ["--device", f"/dev/davinci{index}"]
+            argv += ["--device", f"/dev/davinci{first + index}"]
     for path in dict.fromkeys(filter(None, [f"{engine['model_dir']}:{engine['model_dir']}:ro", f"{folder}:{folder}:ro"])):
         argv += ["--volume", path]
     if kv_dir:

@@ -7,6 +7,7 @@ bandwidth of the medium, one after the other.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import mmap
 import os
@@ -41,7 +42,10 @@ class Loaded:
 
 
 class ArrayStats:
-    """The storage's own counters, in a file of fixed width that is rewritten in place, so that no reader sees half of it."""
+    """The storage's own counters, in a file of fixed width that is rewritten in place, so that no reader sees half of it.
+
+    The file is the storage: several instances on it add to the same counts, one after the other.
+    """
 
     def __init__(self, path: str, counters: Sequence[str] = ()) -> None:
         self._counters = json.dumps(dict.fromkeys(counters, 0))
@@ -52,7 +56,6 @@ class ArrayStats:
         if path:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-            self._go_on(os.pread(self._descriptor, 4096, 0))
             self.add(0, 0)
 
     def _go_on(self, text: bytes) -> None:
@@ -65,12 +68,18 @@ class ArrayStats:
 
     def add(self, host: int, media: int) -> None:
         """Count bytes that the host read, and those of them that came from the media."""
+        if self._descriptor is None:
+            return
         with self._lock:
-            self.host_read += host
-            self.media_read += media
-            if self._descriptor is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            try:
+                self._go_on(os.pread(self._descriptor, 4096, 0))
+                self.host_read += host
+                self.media_read += media
                 line = f'{{"host_read_bytes": {self.host_read:20d}, "media_read_bytes": {self.media_read:20d}, "counters": {self._counters}}}\n'
                 os.pwrite(self._descriptor, line.encode(), 0)
+            finally:
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
 
 class ExternalTier:

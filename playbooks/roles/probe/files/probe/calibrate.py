@@ -74,7 +74,7 @@ def _shots(model: str, label: str, count: int, workload: Optional[Dict[str, Any]
 
 def _send(target: Target, shots: List[Shot], concurrency: int, timeout_s: float = 10.0) -> List[Dict[str, Any]]:
     records: List[Dict[str, Any]] = []
-    ClosedLoop(target, concurrency, timeout_s, records.append).run(iter(shots))
+    ClosedLoop([target], concurrency, timeout_s, records.append).run(iter(shots))
     return records
 
 

@@ -34,7 +34,7 @@ def client_cell(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
     """
     engine, job = session.engine, session.job
     own = {key: spec[key] for key in ("tool", "tier", "requests", "file")}
-    home = os.path.join(job.folder, "clients", os.path.splitext(str(spec["file"]))[0])
+    home = os.path.join(job.folder, "client")
     shutil.rmtree(home, ignore_errors=True)
     proof: Dict[str, Any] = {"resident_bytes": 0, "bytes": 0, "engine_before": None, "engine": engine.process()}
     try:

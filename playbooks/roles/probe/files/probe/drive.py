@@ -29,9 +29,9 @@ def drive(spec: Dict[str, Any], out: str) -> Dict[str, Any]:
         raise ProbeError("spec", "The specification of the load is not usable: %r. Nothing was sent." % error) from error
     shots = [prompts.shot("measure", concurrency, n, prompts.prefix(LABEL, n), LABEL, "m", prompts.output) for n in range(count)]
     records: list = []
-    loop = ClosedLoop(target, concurrency, timeout, records.append)
+    loop = ClosedLoop([target], concurrency, timeout, records.append)
     if workload.get("arrivals"):
-        loop = OpenLoop(Arrivals(workload["arrivals"], prompts.seed), target, concurrency, timeout, records.append)
+        loop = OpenLoop(Arrivals(workload["arrivals"], prompts.seed), [target], concurrency, timeout, records.append)
     result = loop.run(iter(shots))
     with open(out, "w", encoding="ascii") as f:
         f.writelines(dumps(record) + "\n" for record in records)

@@ -13,7 +13,7 @@ import select
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from probe.account import Account
 from probe.clock import mono_ns
@@ -31,11 +31,14 @@ BACKOFF_FIRST_NS, BACKOFF_MAX_NS = 100_000_000, 5_000_000_000
 
 
 class ClosedLoop:
-    """Drives shots through C slots. `on_record` gets every request's line, `why_stop` may end the loop, both in this thread."""
+    """Drives shots through C slots. `on_record` gets every request's line, `why_stop` may end the loop, both in this thread.
+
+    With several targets the slots are theirs in turn: of C requests in flight each has its share, in one window.
+    """
 
     def __init__(
         self,
-        target: Target,
+        targets: Sequence[Target],
         concurrency: int,
         timeout_s: float,
         on_record: Callable[[Dict[str, Any]], None],
@@ -44,10 +47,10 @@ class ClosedLoop:
         backoff: bool = False,
         spacing_ns: int = 0,
     ) -> None:
-        self._target, self._timeout_ns = target, int(timeout_s * 1e9)
+        self._timeout_ns = int(timeout_s * 1e9)
         self._on_record, self._why_stop = on_record, why_stop
         self._offsets, self._backoff, self._spacing_ns = offsets, backoff, spacing_ns
-        self._slots = [Slot(n) for n in range(concurrency)]
+        self._slots = [Slot(n, targets[n % len(targets)]) for n in range(concurrency)]
         self._by_fd: Dict[int, Slot] = {}
         self._epoll = select.epoll()
         self._receipts = Receipts()
@@ -187,7 +190,7 @@ class ClosedLoop:
         """Put a shot on a free slot and send it."""
         slot.account = Account(shot, scheduled_ns)
         slot.deadline_ns = now + self._timeout_ns
-        slot.sending = memoryview(self._target.request(shot.body))
+        slot.sending = memoryview(slot.target.request(shot.body))
         if slot.sock is not None and not quiet(slot.sock):
             self._close(slot)
         if slot.sock is None:
@@ -197,7 +200,7 @@ class ClosedLoop:
 
     def _connect_now(self, slot: Slot) -> None:
         """Connect before the clock runs; a failure shows itself at the first request."""
-        family, kind, protocol, _, address = self._target.address
+        family, kind, protocol, _, address = slot.target.address
         sock = socket.socket(family, kind, protocol)
         sock.settimeout(5)
         try:
@@ -208,7 +211,7 @@ class ClosedLoop:
         self._adopt(slot, sock, select.EPOLLIN)
 
     def _connect(self, slot: Slot) -> None:
-        family, kind, protocol, _, address = self._target.address
+        family, kind, protocol, _, address = slot.target.address
         sock = socket.socket(family, kind, protocol)
         sock.setblocking(False)
         code = sock.connect_ex(address)

@@ -32,6 +32,8 @@ class Engine:
         self.stop_s = float((limits or {}).get("stop_timeout_s") or STOP_S)
         self.idle_s = float((limits or {}).get("idle_timeout_s") or IDLE_S)
         self.base: str = spec["base_url"].rstrip("/")
+        # Several instances of one model are started and stopped as one; requests and counters go to each.
+        self.bases: List[str] = [str(url).rstrip("/") for url in spec.get("base_urls") or [self.base]]
         self.kv_dirs: List[str] = list(spec.get("kv_dirs") or [])
         self.family = Family(spec.get("group"))
 
@@ -40,8 +42,11 @@ class Engine:
         return process(self.spec["pid_file"]) if self.spec.get("pid_file") else None
 
     def metrics(self) -> Dict[str, str]:
-        """Return counters and gauges now."""
-        return metrics.parse(metrics.get(self.base + (self.spec.get("metrics_path") or "/metrics")).decode("utf-8", "replace"))
+        """Return counters and gauges now; of several instances each series has the label `instance`, by which they add up."""
+        return metrics.merged([self._page(base) for base in self.bases])
+
+    def _page(self, base: str) -> Dict[str, str]:
+        return metrics.parse(metrics.get(base + (self.spec.get("metrics_path") or "/metrics")).decode("utf-8", "replace"))
 
     def control(self, verb: str, sleep: Callable[[float], None] = time.sleep, timeout: Optional[float] = None) -> None:
         """Run the start or stop command of the job file; the engine must not inherit anything of ours.
@@ -79,11 +84,12 @@ class Engine:
     def wait_healthy(self, sleep: Callable[[float], None], timeout: Optional[float] = None) -> None:
         """Wait until the engine answers its health path, for `timeout` s or as long as the job file gives a start."""
         limit = self.start_s if timeout is None else timeout
-        url, end = self.base + (self.spec.get("health_path") or "/health"), time.monotonic() + limit
-        while not is_healthy(url):
-            if time.monotonic() > end:
-                raise ProbeError("engine", "The engine did not answer %s within %g s." % (url, limit))
-            sleep(0.05)
+        end = time.monotonic() + limit
+        for url in [base + (self.spec.get("health_path") or "/health") for base in self.bases]:
+            while not is_healthy(url):
+                if time.monotonic() > end:
+                    raise ProbeError("engine", "The engine did not answer %s within %g s." % (url, limit))
+                sleep(0.05)
 
     def wait_idle(self, sleep: Callable[[float], None], stored: bool = False) -> Dict[str, Any]:
         """Wait until no request runs or waits and nothing is stored any more. Return {idle, waited_s, why} (probe.idle); `idle` may be unknown."""
@@ -110,18 +116,28 @@ class Engine:
         return found if isinstance(found, dict) else None
 
     def describe(self) -> Dict[str, Any]:
-        """Return engine.json: what the engine reports about itself; `declared` fills only what stays open."""
-        found, now = self.process(), self.metrics()
-        info = metrics.get_json(self.base + "/config") or metrics.get_json(self.base + "/server_info") or {}
-        version = metrics.get_json(self.base + "/version") or {}
+        """Return engine.json: what the engine reports about itself; `declared` fills only what stays open.
+
+        Of several instances it is what the first reports, with `instances`: the same of each.
+        """
+        found = self.process()
+        pids = engine_words.every(found["pid"], self.family.pids(found) or []) if found else [0]
+        rows = [self._describe(base, found, pid) for base, pid in zip(self.bases, pids if len(pids) == len(self.bases) else pids[:1] * len(self.bases))]
+        if len(rows) == 1:
+            return rows[0]
+        return dict(rows[0], instances=[dict(row, url=base) for base, row in zip(self.bases, rows)])
+
+    def _describe(self, base: str, found: Optional[Dict[str, Any]], pid: int) -> Dict[str, Any]:
+        now = self._page(base)
+        info = metrics.get_json(base + "/config") or metrics.get_json(base + "/server_info") or {}
+        version = metrics.get_json(base + "/version") or {}
         cache = metrics.labels_of(now, "vllm:cache_config_info")
         config = info.get("config") or info.get("vllm_config") or info or dict(cache)
-        pid = engine_words.own(found["pid"], self.family.pids(found) or []) if found else 0
         argv = proc.command_line(pid) if pid else []
         row: Dict[str, Any] = {"argv": engine_words.without_secrets(argv), "version": version.get("version"), "config": config}
         row["model_config_sha256"] = engine_words.model_config(pid, argv)
         row["hash_seed"] = engine_words.hash_seed(pid) if pid else None
-        row["model"] = info.get("model") or self._served_model()
+        row["model"] = info.get("model") or self._served_model(base)
         row["kv_bytes_per_token"] = info.get("kv_bytes_per_token")
         row["num_gpu_blocks"] = _whole(info.get("num_gpu_blocks"), cache.get("num_gpu_blocks"))
         row["block_tokens"] = _whole(info.get("block_tokens"), cache.get("block_size"))
@@ -138,8 +154,8 @@ class Engine:
         found = self.process()
         return engine_words.hash_seed(engine_words.own(found["pid"], self.family.pids(found) or [])) if found else None
 
-    def _served_model(self) -> Optional[str]:
-        listed = metrics.get_json(self.base + "/v1/models") or {}
+    def _served_model(self, base: str) -> Optional[str]:
+        listed = metrics.get_json(base + "/v1/models") or {}
         names = [m.get("id") for m in listed.get("data") or [] if isinstance(m, dict)]
         return self.spec["model"] if self.spec["model"] in names else (names[0] if names else None)
 

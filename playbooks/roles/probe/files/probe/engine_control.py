@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager, suppress
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 from probe import proc
 from probe.clock import boot_id, wall_ns
@@ -127,10 +127,18 @@ def is_healthy(url: str, timeout: float = 2.0) -> bool:
 
 def wait_healthy(spec: Dict[str, Any], found: Dict[str, Any]) -> None:
     """Wait for the health URL; say so at once when the process ends meanwhile, with the end of its log."""
-    url, timeout = spec.get("health_url"), float(spec.get("timeout_s") or 60)
-    if not url:
-        return
+    timeout = float(spec.get("timeout_s") or 60)
     end = time.monotonic() + timeout
+    for url in _urls(spec):
+        _wait_for(url, spec, found, end, timeout)
+
+
+def _urls(spec: Dict[str, Any]) -> List[str]:
+    """Return the health URLs of an engine: of each instance, where it has several."""
+    return [str(url) for url in (spec.get("health_url"), *(spec.get("more_health_urls") or [])) if url]
+
+
+def _wait_for(url: str, spec: Dict[str, Any], found: Dict[str, Any], end: float, timeout: float) -> None:
     while not is_healthy(url):
         if not proc.is_alive(found["pid"], found["start_ticks"]):
             raise ProbeError(
@@ -156,8 +164,7 @@ def tail(path: Optional[str], size: int = 1500) -> str:
 
 def _refuse_a_stranger(spec: Dict[str, Any]) -> None:
     """Refuse to start where something else answers already: its measurements would be taken for ours."""
-    url = spec.get("health_url")
-    if url and is_healthy(url):
+    for url in filter(is_healthy, _urls(spec)):
         raise ProbeError(
             "engine",
             "Another process already answers %s, so %s cannot be started there. End it, or give targets.engine another port."

@@ -16,7 +16,12 @@ _SECRETS = ("--api-key", "--token", "--hf-token")
 
 def own(found: int, family: Sequence[int]) -> int:
     """Return the process that is the engine itself: a launcher, or a container's client, only started it. `found` where none names an engine."""
-    return next((pid for pid in family if any(_MODULE.match(word) for word in proc.command_line(pid))), found)
+    return every(found, family)[0]
+
+
+def every(found: int, family: Sequence[int]) -> List[int]:
+    """Return the processes that are engines, in the order in which they were started; `found` alone where none names one."""
+    return [pid for pid in family if any(_MODULE.match(word) for word in proc.command_line(pid))] or [found]
 
 
 def without_secrets(argv: List[str]) -> List[str]:

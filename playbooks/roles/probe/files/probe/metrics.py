@@ -6,7 +6,7 @@ import json
 import re
 import urllib.request
 from decimal import Decimal, InvalidOperation
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from probe.errors import ProbeError
 
@@ -56,6 +56,18 @@ def parse(text: str) -> Dict[str, str]:
             found = _SAMPLE.match(line)
             if found and _kept(found.group(1), types):
                 out[found.group(1) + (found.group(2) or "")] = _decimal(found.group(3))
+    return out
+
+
+def merged(pages: List[Dict[str, str]]) -> Dict[str, str]:
+    """Return one page of several instances: each series with the label `instance`, counted from 0. One page alone stays as it is."""
+    if len(pages) == 1:
+        return pages[0]
+    out: Dict[str, str] = {}
+    for n, page in enumerate(pages):
+        for series, value in page.items():
+            name, _, labels = series.partition("{")
+            out['%s{instance="%d"%s' % (name, n, "," + labels if labels and labels != "}" else "}")] = value
     return out
 
 

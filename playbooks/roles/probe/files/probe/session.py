@@ -34,7 +34,7 @@ class Session:
         self.workload: Dict[str, Any] = self.spec["workload"]
         self.phases: Dict[str, Any] = self.spec["phases"]
         self.engine = Engine(self.spec["engine"], job.folder, self.spec["limits"])
-        self.target = Target(self.engine.base)
+        self.targets = [Target(base) for base in self.engine.bases]
         self.prompts = Prompts(self.workload, self.spec["engine"]["model"])
         self.timeout_s = float(self.spec["limits"]["request_timeout_s"])
         self.calibration: Optional[Dict[str, Any]] = None
@@ -77,7 +77,7 @@ class Session:
                 brief.append({k: record[k] for k in ("error", "usage", "first_text_ns", "sent_ns")})
 
         options_keep = options.pop("keep", True)
-        place = (self.target, concurrency, self.timeout_s, keep, self.job.why_stop)
+        place = (self.targets, concurrency, self.timeout_s, keep, self.job.why_stop)
         arrivals = self.workload.get("arrivals") if measured else None
         loop = OpenLoop(Arrivals(arrivals, self.prompts.seed), *place, **options) if arrivals else ClosedLoop(*place, **options)
         result = loop.run(iter(shots))

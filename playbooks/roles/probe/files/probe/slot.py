@@ -33,10 +33,10 @@ class Target:
 class Slot:
     """One of the C places: a connection and the request that is on it."""
 
-    __slots__ = ("account", "deadline_ns", "failures", "number", "ready_ns", "seen_ns", "sending", "sock", "want_write")
+    __slots__ = ("account", "deadline_ns", "failures", "number", "ready_ns", "seen_ns", "sending", "sock", "target", "want_write")
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, number: int, target: Target) -> None:
+        self.number, self.target = number, target
         self.sock: Optional[socket.socket] = None
         self.account: Optional[Account] = None
         self.sending: Optional[memoryview] = None
