@@ -195,6 +195,7 @@ def _check_hosts(targets: dict[str, Any], problems: Problems) -> None:
                 f"no host is in the group {group}, which every measuring gate needs.",
                 f"没有主机属于 {group} 组，而各测量门禁都需要它。",
             )
+    _check_drivers(targets["hosts"], problems)
     if targets["engine"].get("kind") == "sglang":
         problems.add(
             "targets.engine.kind",
@@ -203,6 +204,26 @@ def _check_hosts(targets: dict[str, Any], problems: Problems) -> None:
         )
     if not targets["simulated"]:
         _check_real(targets, problems)
+
+
+def _check_drivers(hosts: dict[str, Any], problems: Problems) -> None:
+    """Refuse, before anything is stored or measured, what no run could be judged on: several load generators, and one apart from its engine."""
+    drivers = [name for name, host in hosts.items() if "loadgen" in host["groups"]]
+    if len(drivers) > 1:
+        problems.add(
+            "targets.hosts",
+            f"{', '.join(drivers)} are in the group loadgen, and a run is driven by one host. Leave one of them there; several engine instances on a "
+            "host are targets.engine.instances.",
+            f"{'、'.join(drivers)} 均属于 loadgen 组，而一轮只由一台主机驱动。请只保留一台；同一主机上的多个引擎实例请用 targets.engine.instances。",
+        )
+    for name in drivers:
+        if "engine" not in hosts[name]["groups"]:
+            problems.add(
+                f"targets.hosts.{name}.groups",
+                "this load generator is no engine host. The host that drives a run also restarts the engine, empties its caches and counts its bytes, so "
+                "both must be one host: add engine.",
+                "该负载机不是引擎主机。驱动测量的主机同时负责重启引擎、清空缓存并统计读写字节，二者须为同一主机：请加入 engine。",
+            )
 
 
 def _check_real(targets: dict[str, Any], problems: Problems) -> None:

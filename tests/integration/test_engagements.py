@@ -30,6 +30,13 @@ CHANGES = {
     "serial twice": ("QF26K0A00102", "QF26K0A00101", "/packing_list/2/serial", "already"),
     "host without a group": ("groups: [storage]", "groups: []", "/targets/hosts/array01/groups", "no group"),
     "no load generator": ("[engine, loadgen]", "[engine]", "/targets/hosts", "loadgen"),
+    "two load generators": ("groups: [storage]", "groups: [engine, loadgen]", "/targets/hosts", "driven by one host"),
+    "a load generator apart from its engine": (
+        "{groups: [engine, loadgen], connection: local}",
+        "{groups: [loadgen], connection: local}\n    gpu02: {groups: [engine], connection: local}",
+        "/targets/hosts/gpu01/groups",
+        "must be one host",
+    ),
     "ssh without an address": ("[storage], connection: local", "[storage], connection: ssh", "/targets/hosts/array01/address", "address"),
     "unknown host": ("host: array01}", "host: array09}", "/packing_list/0/host", "array09"),
     "password in clear": ("  rack: lab", "  rack: lab\n  array: {ssh_password: hunter22}", "/targets/array/ssh_password", "credential"),
