@@ -196,17 +196,22 @@ def _check_together(plan: Plan, problems: Problems) -> None:
         add("g4.steady_state.within", "must not be less than rounds.", "不得小于 rounds。")
     if not plan.rig.simulated and plan.rig.time_scale != 1:
         add("rig.time_scale", "must be 1 unless rig.simulated is true.", "除非 rig.simulated 为 true，否则必须为 1。")
-    instances = plan.platform.layout.instances
-    for tier in plan.workload.tiers:
+    _check_load(plan, problems)
+    _check_decision(plan, problems)
+    _check_arms(plan, problems)
+
+
+def _check_load(plan: Plan, problems: Problems) -> None:
+    """Check that the instances can share every concurrency evenly, and what third-party clients are asked for."""
+    instances, tiers = plan.platform.layout.instances, plan.workload.tiers
+    for tier in tiers:
         if tier % instances:
-            add(
+            problems.add(
                 "workload.tiers",
                 f"{tier} requests in flight cannot be shared evenly by {instances} instances (platform.layout.instances).",
                 f"并发 {tier} 无法由 {instances} 个实例均分（platform.layout.instances）。",
             )
-    check_clients(plan.workload.clients, plan.workload.tiers, instances, problems)
-    _check_decision(plan, problems)
-    _check_arms(plan, problems)
+    check_clients(plan.workload.clients, tiers, instances, problems)
 
 
 def _check_decision(plan: Plan, problems: Problems) -> None:

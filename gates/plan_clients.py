@@ -1,6 +1,5 @@
 """Third-party clients that a plan lets drive the engine beside our own driver: for comparison, never for a verdict."""
 
-# ruff: noqa: RUF009 - `of` is dataclasses.field with a specification
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -37,7 +36,9 @@ def check_clients(clients: Sequence[PlannedClient], tiers: Sequence[int], instan
     for n, client in enumerate(clients):
         path = f"workload.clients[{n}]"
         if client.tier not in tiers:
-            problems.add(f"{path}.tier", f"{client.tier} is not measured; workload.tiers has {list(tiers)}.", f"{client.tier} 不在 workload.tiers 中。")
+            problems.add(
+                f"{path}.tier", f"{client.tier} is not measured; workload.tiers has {list(tiers)}.", f"{client.tier} 不在 workload.tiers 中。"
+            )
         if client.file in seen:
             problems.add(path, f"{client.tool} at {client.tier} stands here twice.", f"{client.tool}（并发 {client.tier}）重复。")
         seen.add(client.file)

@@ -39,7 +39,9 @@ def run_demo(options: DemoOptions, console: Console) -> dict[str, Any]:
     try:
         supervisor.end_leftovers()  # before the state goes: it says which processes an earlier demo left, and whether one still runs
         if left := medium.release(out / "state"):
-            raise Refused("medium_in_use", N_("{what} is left of an earlier demo and in use. End what uses it, then start again."), what=", ".join(left))
+            raise Refused(
+                "medium_in_use", N_("{what} is left of an earlier demo and in use. End what uses it, then start again."), what=", ".join(left)
+            )
         prepare(out)
     except OSError as error:
         reason = error.strerror or str(error)

@@ -220,8 +220,8 @@ def _check_drivers(hosts: dict[str, Any], problems: Problems) -> None:
         if "engine" not in hosts[name]["groups"]:
             problems.add(
                 f"targets.hosts.{name}.groups",
-                "this load generator is no engine host. The host that drives a run also restarts the engine, empties its caches and counts its bytes, so "
-                "both must be one host: add engine.",
+                "this load generator is no engine host. The host that drives a run also restarts the engine, empties its caches and counts its "
+                "bytes, so both must be one host: add engine.",
                 "该负载机不是引擎主机。驱动测量的主机同时负责重启引擎、清空缓存并统计读写字节，二者须为同一主机：请加入 engine。",
             )
 

@@ -72,7 +72,14 @@ SAMPLE = ROOT / "tests" / "unit" / "readers" / "fixtures" / "guidellm" / "good-p
 def a_client(spec, name, **over):
     """Return the cell of a client: a stand-in that asks the engine, and writes what GuideLLM wrote of another."""
     argv = [sys.executable, str(ROOT / "tests/unit/probe/stand_in_client.py"), spec["engine"]["base_url"], spec["engine"]["model"], "6", str(SAMPLE)]
-    row = {"cell": "client", "tool": "guidellm", "tier": 4, "requests": 6, "file": "client-%s.json" % name, "env": {"HF_ENDPOINT": "http://127.0.0.1:9"}}
+    row = {
+        "cell": "client",
+        "tool": "guidellm",
+        "tier": 4,
+        "requests": 6,
+        "file": f"client-{name}.json",
+        "env": {"HF_ENDPOINT": "http://127.0.0.1:9"},
+    }
     return {**row, "argv": [*argv, "{folder}/guidellm/benchmarks.json"], "result": "benchmarks.json", **over}
 
 
@@ -92,9 +99,9 @@ def test_a_client_drives_the_engine_cold_and_its_result_comes_home_as_it_wrote_i
     assert (folder / "client-good.json").read_bytes() == SAMPLE.read_bytes()
     assert "client-good.json" in {row["path"] for row in packed(place, "client")}
     for name, word in (("absent", "not installed"), ("silent", "ended with 3. It said last: no tokenizer"), ("empty", "0 files benchmarks.json")):
-        row = rows["client-%s.json" % name]
+        row = rows[f"client-{name}.json"]
         assert (word in row["problem"], row["cold"], "started_ns" in row) == (True, False, False), row
-        assert not (folder / ("client-%s.json" % name)).exists()
+        assert not (folder / (f"client-{name}.json")).exists()
     assert not (folder / "client").exists()
     assert [p["ok"] for p in lines(folder / "phases.jsonl") if p["phase"] == "cell"] == [True, False, False, False]
     last = max(row["mono_ns"] for row in lines(folder / "counters.jsonl"))

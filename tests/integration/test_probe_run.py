@@ -232,7 +232,11 @@ def test_two_instances_serve_one_load_in_one_window_and_are_counted_together(pla
     write(place / "lab-1.json", {**config, "port": other})
     argv = [sys.executable, "-m", "lab_engine", "--config"]
     processes = [{"name": n, "argv": [*argv, str(place / n)], "env": spec["env"]} for n in ("lab.json", "lab-1.json")]
-    launcher = [sys.executable, str(ROOT / "playbooks/roles/engine_vllm/files/launch.py"), str(write(place / "processes.json", {"processes": processes}))]
+    launcher = [
+        sys.executable,
+        str(ROOT / "playbooks/roles/engine_vllm/files/launch.py"),
+        str(write(place / "processes.json", {"processes": processes})),
+    ]
     write(path, {**spec, "argv": launcher, "more_health_urls": [f"http://127.0.0.1:{other}/health"]})
     urls = [engine["base_url"], f"http://127.0.0.1:{other}"]
     folder, end = run(place, job_spec("two", 1, engine={**engine, "base_urls": urls}, phases=PHASES))
@@ -245,7 +249,9 @@ def test_two_instances_serve_one_load_in_one_window_and_are_counted_together(pla
     assert {r["usage"]["cached_tokens"] for r in measured} == {512}  # also what the other instance had stored
     for tier, requests in ((2, 6), (4, 8)):
         before, after = (next(c for c in lines(folder / "counters.jsonl") if c["when"] == w and c["tier"] == tier) for w in ("before", "after"))
-        grown = {k: float(after["metrics"][k]) - float(before["metrics"][k]) for k in after["metrics"] if k.startswith("vllm:external_prefix_cache_hits")}
+        grown = {
+            k: float(after["metrics"][k]) - float(before["metrics"][k]) for k in after["metrics"] if k.startswith("vllm:external_prefix_cache_hits")
+        }
         assert len(grown) == 2
         assert all(count > 0 for count in grown.values()), grown  # each had its share
         assert sum(grown.values()) == requests * 512

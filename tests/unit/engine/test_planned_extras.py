@@ -74,8 +74,21 @@ def test_a_client_comes_with_its_command_line_the_plans_lengths_and_the_place_wh
     assert {row["file"] for row in rows.values()} == {client.file for client in plan.workload.clients}
     said = {tool: " ".join(row["argv"]) for tool, row in rows.items()}
     for tool, words in {
-        "guidellm": ("/opt/guidellm/bin/guidellm run", "target=http://127.0.0.1:1,model=m", "streams=16", "count=40", "prompt_tokens=32832,output_tokens=64"),
-        "aiperf": ("/opt/aiperf/bin/aiperf profile", "--tokenizer /models/m", "--concurrency 16", "--request-count 40", "-mean 32832", "{folder}/aiperf"),
+        "guidellm": (
+            "/opt/guidellm/bin/guidellm run",
+            "target=http://127.0.0.1:1,model=m",
+            "streams=16",
+            "count=40",
+            "prompt_tokens=32832,output_tokens=64",
+        ),
+        "aiperf": (
+            "/opt/aiperf/bin/aiperf profile",
+            "--tokenizer /models/m",
+            "--concurrency 16",
+            "--request-count 40",
+            "-mean 32832",
+            "{folder}/aiperf",
+        ),
         "vllm-bench": ("/opt/vllm/bin/python -c", "--max-concurrency 16", "--num-prompts 40", "--random-input-len 32832", "--result-dir {folder}"),
     }.items():
         assert [word for word in words if word not in said[tool]] == [], said[tool]

@@ -52,7 +52,9 @@ def line_of(evidence: Evidence) -> tuple[str, dict[str, Any]]:
 
 
 def test_a_client_follows_the_first_run_of_each_arm_in_the_order_and_no_other() -> None:
-    asked = {step.key: step.params.get("clients") for step in steps(parse_plan({"workload": {"clients": [{"tool": "aiperf", "tier": 8, "requests": 9}]}}))}
+    asked = {
+        step.key: step.params.get("clients") for step in steps(parse_plan({"workload": {"clients": [{"tool": "aiperf", "tier": 8, "requests": 9}]}}))
+    }
     assert {key for key, clients in asked.items() if clients} == {"run-1", "run-2"}
     assert asked["run-2"] == [{"tool": "aiperf", "tier": 8, "requests": 9}]
     assert all("clients" not in step.params for step in steps(parse_plan()))

@@ -46,7 +46,8 @@ def test_two_instances_are_judged_by_the_sum_of_what_both_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "word"), [({"version": "0.9"}, "version"), ({"num_gpu_blocks": 7}, "num_gpu_blocks"), ({"argv": ["lab-engine", "--max-num-seqs", "9"]}, "max_num_seqs")]
+    ("change", "word"),
+    [({"version": "0.9"}, "version"), ({"num_gpu_blocks": 7}, "num_gpu_blocks"), ({"argv": ["lab-engine", "--max-num-seqs", "9"]}, "max_num_seqs")],
 )
 def test_instances_that_differ_are_no_equal_work(change: dict[str, Any], word: str) -> None:
     document = judge(two(g3_evidence(plan=small_plan(SEALED)), change).bundle())

@@ -271,7 +271,8 @@ def test_the_servers_of_lmcache_in_the_workers_of_two_instances_do_not_share_a_p
 
 
 @pytest.mark.parametrize(
-    ("change", "word"), [({"instances": 0}, "whole number from 1"), ({"instances": 2, "cool": "reset"}, "restarted"), ({"instances": True}, "whole number")]
+    ("change", "word"),
+    [({"instances": 0}, "whole number from 1"), ({"instances": 2, "cool": "reset"}, "restarted"), ({"instances": True}, "whole number")],
 )
 def test_a_number_of_instances_that_cannot_be_is_refused(change: dict[str, Any], word: str) -> None:
     with pytest.raises(ValueError, match=word):

@@ -36,7 +36,7 @@ def test_every_arm_runs_under_one_hash_seed_and_finds_the_connector_beside_its_l
     assert transfer["kv_connector_module_path"] == CONNECTOR.stem
     assert specs["candidate"]["env"]["PYTHONPATH"] == specs["candidate"]["cwd"] == "/r/engine"
     copied = (ROOT / "playbooks/roles/engine_vllm/tasks/cpu_model.yml").read_text()
-    assert 'dest: "{{ qg_root }}/engine/%s.py"' % transfer["kv_connector_module_path"] in copied
+    assert f"/engine/{transfer['kv_connector_module_path']}.py" in copied
     assert transfer["kv_connector"] in CONNECTOR.read_text()
 
 

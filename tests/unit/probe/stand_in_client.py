@@ -10,7 +10,7 @@ from pathlib import Path
 
 url, model, requests, sample, result = sys.argv[1:]
 for n in range(int(requests)):
-    body = {"model": model, "prompt": ("%03d " % n) * 128, "max_tokens": 4, "stream": True, "ignore_eos": True, "temperature": 0}
+    body = {"model": model, "prompt": f"{n:03d} " * 128, "max_tokens": 4, "stream": True, "ignore_eos": True, "temperature": 0}
     asked = urllib.request.Request(url + "/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(asked, timeout=30) as answer:
         assert b"[DONE]" in answer.read()

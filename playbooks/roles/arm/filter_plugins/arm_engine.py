@@ -1,6 +1,7 @@
 """From the site's description to the engine of one arm: its configuration, how it is started, and what is compared for fairness. Pure.
 
-An engine comes out of here as {base_url, base_urls (where it has several instances), model, files: {path: content}, spec_path, pid_file, kv_dirs, array_stats, declared, arm,
+An engine comes out of here as {base_url, base_urls (where it has several instances), model, files: {path: content}, spec_path, pid_file,
+kv_dirs, array_stats, declared, arm,
 prefill_token_s, load_token_s, start_timeout_s}. The arm's name ends here: nothing that is put on the target holds it.
 """
 
@@ -8,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "offload"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from arm_faults import ENGINE_FAULTS, faults_of
 from engine_stack import cpu
 from engine_stack import describe_all as real_engine
 from engine_stack.describe import STOP_S, launch
@@ -27,7 +29,6 @@ NATURE = ("read_bytes_per_s", "cache_bytes_per_s")
 SOFTWARE = ("kv_bytes_per_token", "block_tokens", "hbm_tokens", "max_num_seqs", "max_model_len")
 
 Facts = Mapping[str, Any]
-
 
 
 def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt: str, host: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,19 +56,21 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
         "seed": seed,
         "offload": site.get("offload"),
     }
-    faults = {name: strength for name, strength in faults_of(site.get("faults"), arm, gate).items() if name in _FAULTS}
+    faults = {name: strength for name, strength in faults_of(site.get("faults"), arm, gate).items() if name in ENGINE_FAULTS}
     return KINDS[kind](engine, keys, place, host, faults)
 
 
 def instances_of(engine: Mapping[str, Any]) -> int:
-    """Return how many instances of the model serve together (targets.engine.instances, 1 where it says nothing). Raises ValueError with a sentence."""
+    """Return how many instances of the model serve together (targets.engine.instances, by default 1). Raises ValueError with a sentence."""
     given = engine.get("instances", 1)
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise ValueError(f"targets.engine.instances is {given!r}; it is a whole number from 1.")
     if given > 1 and engine.get("kind") == "vllm_cpu":
         raise ValueError(f"targets.engine.instances is {given}, and vLLM on the CPU takes all of its cores already. Leave it out.")
     if given > 1 and engine.get("cool") == "reset":
-        raise ValueError(f"targets.engine.cool is reset, and of {given} instances one would be reset. Leave it out: they are restarted before each run.")
+        raise ValueError(
+            f"targets.engine.cool is reset, and of {given} instances one would be reset. Leave it out: they are restarted before each run."
+        )
     return given
 
 
@@ -103,27 +106,6 @@ def array_stats(engine: Mapping[str, Any], medium: str) -> str | None:
     return str(given[medium]) if medium in given else None
 
 
-def faults_of(faults: Mapping[str, Any] | None, arm: str, gate: str) -> dict[str, float]:
-    """Return the strengths of the faults that hit this arm in this gate; what is absent or 0 hits nothing.
-
-    A fault is `NAME: STRENGTH` or `NAME: {strength, arms, gates}`. Left out, it hits the candidate: in the soak what shows only over
-    time, in the main gate everything else. Names that belong to other simulators are passed over.
-    """
-    found: dict[str, float] = {}
-    for name, value in (faults or {}).items():
-        if name not in _FAULTS and name not in RIG_FAULTS:
-            continue
-        given = value if isinstance(value, Mapping) else {"strength": value}
-        strength = float(given.get("strength") or 0)
-        arms = given.get("arms") or ["candidate"]
-        gates = given.get("gates") or (["G4"] if name in _OVER_TIME else ["G3"])
-        if strength < 0:
-            raise ValueError(f"The fault {name} has strength {strength}; 0 means none, and there is nothing below.")
-        if strength > 0 and arm in arms and gate in gates:
-            found[name] = strength
-    return found
-
-
 def _lab(
     engine: Mapping[str, Any], keys: dict[str, Any], place: Mapping[str, Any], host: Mapping[str, Any], faults: Mapping[str, float]
 ) -> dict[str, Any]:
@@ -131,7 +113,7 @@ def _lab(
     model, root = str(engine.get("model", "lab")), str(host["root"])
     config: dict[str, Any] = {"model": model, "port": place["port"], "seed": place["seed"], **physics}
     for name, strength in faults.items():
-        for key, amount in _FAULTS[name](strength).items():
+        for key, amount in ENGINE_FAULTS[name](strength).items():
             config.setdefault("faults", {})[key] = amount
     if place["kv_dir"]:
         share = config.get("faults", {}).pop("cache_share", 0.0)
@@ -273,21 +255,6 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-# Strength 1 of each is clearly more than any agreed tolerance, and less than what would look like another kind of defect.
-_FAULTS: dict[str, Callable[[float], dict[str, Any]]] = {
-    "slow-tier": lambda s: {"tier_slowdown": min(0.95, 0.3 * s)},
-    "warm-cache": lambda s: {"read_ahead_share": min(1.0, 0.3 * s)},
-    "warm-array-cache": lambda s: {"cache_share": min(1.0, 0.5 * s)},
-    "lost-kv": lambda s: {"lost_kv_share": min(1.0, 0.04 * s)},
-    "corrupt-kv": lambda s: {"corrupt_kv_share": min(1.0, 0.04 * s)},
-    "silent-errors": lambda s: {"error_stream_share": min(0.5, 0.02 * s), "empty_stream_share": min(0.5, 0.02 * s)},
-    "drift": lambda s: {"drift_per_s": 0.005 * s},
-    "leak": lambda s: {"leak_bytes_per_request": int(196608 * s)},
-    "engine-crash": lambda s: {"crash_after_loads": math.ceil(600 / s)},
-}
-_OVER_TIME = ("drift", "leak", "engine-crash")
-# What happens beside the engine, whatever engine that is: the client asks one arm for less, or the restart before measuring is left out (arm_job.py).
-RIG_FAULTS = ("unequal-work", "skipped-reset")
 STAND_INS = ("lab", "vllm_cpu")
 KINDS: dict[str, Callable[..., dict[str, Any]]] = {"lab": _lab, "vllm_cpu": _vllm, "vllm": _real, "sglang": _real}
 
@@ -297,4 +264,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters of this file."""
-        return {"arm_engine": arm_engine, "arm_faults": faults_of}
+        return {"arm_engine": arm_engine}

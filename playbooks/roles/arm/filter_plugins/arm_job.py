@@ -252,7 +252,16 @@ def _client(engine: Mapping[str, Any], step: Mapping[str, Any], site: Mapping[st
     made = describe(tool, str(given[key]), work)
     env = {**ENVIRONMENT, **{str(k): str(v) for k, v in (given.get("env") or {}).items()}}
     file = f"client-{tool}-c{tier}.json"
-    return {"cell": "client", "tool": tool, "tier": tier, "requests": work.requests, "file": file, "env": env, **made, "timeout_s": given.get("timeout_s")}
+    return {
+        "cell": "client",
+        "tool": tool,
+        "tier": tier,
+        "requests": work.requests,
+        "file": file,
+        "env": env,
+        **made,
+        "timeout_s": given.get("timeout_s"),
+    }
 
 
 def _prefixes(step: Mapping[str, Any]) -> int:

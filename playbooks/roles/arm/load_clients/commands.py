@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FOLDER = "{folder}"  # the probe puts the folder of the pass there
-# No model hub: its address leads nowhere. (With HF_HUB_OFFLINE=1 AIPerf 0.13 takes a tokenizer's path for a name.) And no client takes an accelerator.
+# No model hub: its address leads nowhere. (With HF_HUB_OFFLINE=1 AIPerf 0.13 takes a tokenizer's path for a name.) And none takes an accelerator.
 ENVIRONMENT = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1", "VLLM_TARGET_DEVICE": "cpu"}
 _VLLM = "import argparse; from vllm.benchmarks.serve import add_cli_args, main; p = argparse.ArgumentParser(); add_cli_args(p); main(p.parse_args())"
 

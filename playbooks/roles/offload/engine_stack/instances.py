@@ -14,7 +14,9 @@ from engine_stack.settings import DEFAULTS, settings_of
 VISIBLE = {"rocm": "HIP_VISIBLE_DEVICES", "cuda": "CUDA_VISIBLE_DEVICES", "ascend": "ASCEND_RT_VISIBLE_DEVICES"}
 
 
-def describe_all(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]], keys: Mapping[str, Any], place: Mapping[str, Any]) -> Dict[str, Any]:
+def describe_all(
+    engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]], keys: Mapping[str, Any], place: Mapping[str, Any]
+) -> Dict[str, Any]:
     """Return what describe() returns, of `place["instances"]` instances. Raises ValueError with a sentence."""
     count = int(place.get("instances") or 1)
     if count == 1:

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from typing import Any, Dict, List
 
 from probe import clock
@@ -82,9 +83,7 @@ def _run(session: Session, spec: Dict[str, Any], folder: str) -> List[str]:
     log_path, limit = os.path.join(folder, "client.log"), float(spec.get("timeout_s") or PASS_S)
     end = time.monotonic() + limit
     with open(log_path, "wb") as log:
-        child = subprocess.Popen(
-            [program, *argv[1:]], env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
+        child = subprocess.Popen([program, *argv[1:]], env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
             while child.poll() is None:
                 if time.monotonic() > end:
@@ -99,10 +98,8 @@ def _run(session: Session, spec: Dict[str, Any], folder: str) -> List[str]:
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
     """End what is left of a client: it may have started workers, which share its session."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     child.wait()
 
 

@@ -122,7 +122,9 @@ class Engine:
         """
         found = self.process()
         pids = engine_words.every(found["pid"], self.family.pids(found) or []) if found else [0]
-        rows = [self._describe(base, found, pid) for base, pid in zip(self.bases, pids if len(pids) == len(self.bases) else pids[:1] * len(self.bases))]
+        rows = [
+            self._describe(base, found, pid) for base, pid in zip(self.bases, pids if len(pids) == len(self.bases) else pids[:1] * len(self.bases))
+        ]
         if len(rows) == 1:
             return rows[0]
         return dict(rows[0], instances=[dict(row, url=base) for base, row in zip(self.bases, rows)])
