@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import subprocess
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from app.demo import medium
+from app.demo.progress import Progress
+from app.demo.run import media_of
+from app.engagements.file import read_file
+from app.settings import ROOT
+from gates.text import Text
 from tests.needs import require
 
 LOOP = {"kind": "loop_xfs", "mount": "{root}/mnt/disk", "image": "{root}/media/disk.img"}
@@ -51,3 +58,20 @@ def test_a_machine_that_may_make_one_shows_it_by_doing_so_and_keeps_no_trace(tmp
     assert list(tmp_path.iterdir()) == []
     assert medium.mounts(tmp_path) == []
     assert medium.loops(tmp_path) == {}
+
+
+@pytest.mark.parametrize("why", [None, Text("only root can mount a file system", "只有 root 才能挂载文件系统")], ids=["xfs", "plain"])
+def test_a_demo_says_where_its_kv_lies_and_takes_the_media_away_however_it_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, why: Text | None
+) -> None:
+    released: list[Path] = []
+    monkeypatch.setattr(medium, "lacking", lambda _folder: why)
+    monkeypatch.setattr(medium, "release", lambda folder: released.append(folder) or [])
+    told = StringIO()
+    text = (ROOT / "app" / "demo" / "engagement-vllm-cpu.yaml").read_text(encoding="utf-8")
+    with pytest.raises(KeyboardInterrupt), media_of(tmp_path, text, Progress(Console(file=told, width=200))) as fitted:
+        kind = read_file(fitted).targets["volume"]["disk"]["kind"]
+        raise KeyboardInterrupt
+    assert (kind, released) == ("directory" if why else "loop_xfs", [tmp_path])
+    for said in (why.en, why.zh) if why else ("XFS on a loop device (disk)", "loop 设备上的 XFS（disk）"):
+        assert said in told.getvalue()
