@@ -69,9 +69,15 @@ def test_a_demo_says_where_its_kv_lies_and_takes_the_media_away_however_it_ends(
     monkeypatch.setattr(medium, "release", lambda folder: released.append(folder) or [])
     told = StringIO()
     text = (ROOT / "app" / "demo" / "engagement-vllm-cpu.yaml").read_text(encoding="utf-8")
-    with pytest.raises(KeyboardInterrupt), media_of(tmp_path, text, Progress(Console(file=told, width=200))) as fitted:
-        kind = read_file(fitted).targets["volume"]["disk"]["kind"]
-        raise KeyboardInterrupt
-    assert (kind, released) == ("directory" if why else "loop_xfs", [tmp_path])
+    kinds = []
+
+    def interrupted() -> None:
+        with media_of(tmp_path, text, Progress(Console(file=told, width=200))) as fitted:
+            kinds.append(read_file(fitted).targets["volume"]["disk"]["kind"])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert (kinds, released) == (["directory" if why else "loop_xfs"], [tmp_path])
     for said in (why.en, why.zh) if why else ("XFS on a loop device (disk)", "loop 设备上的 XFS（disk）"):
         assert said in told.getvalue()
