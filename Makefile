@@ -4,7 +4,7 @@ PY := .venv/bin/python
 SETUP := .venv/.ready
 DEV := .venv/.ready-dev
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo up test test-ui test-crash test-recovery test-playbooks test-faults test-faults-short test-config test-hardware test-sweep test-vllm test-postgres test-compose bench bench-client chaos chaos-long scale lint format lock wheelhouse target-archive clean
+.PHONY: help setup setup-dev demo up test test-ui test-crash test-recovery test-playbooks test-faults test-faults-short test-config test-hardware test-sweep test-vllm test-clients test-postgres test-compose bench bench-client chaos chaos-long scale lint format lock wheelhouse target-archive clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -57,6 +57,9 @@ test-sweep: $(DEV) ## seven bandwidths of the tier move G3 from fail through pas
 
 test-vllm: $(DEV) ## G2 and G3 on the real vLLM with KV on XFS on a loop device, four controls that must not pass, then G1 -> G4 (an hour; downloads at the first run; ARGS="-k deleted")
 	@$(PY) -m pytest lanes/vllm -s --timeout 3600 $(ARGS)
+
+test-clients: $(DEV) ## AIPerf, GuideLLM and vLLM bench as a cell of a run on the simulated engine; stand-ins for those that are not installed (BENCH_CLIENTS=DIR)
+	@$(PY) -m pytest lanes/clients --timeout 900 $(ARGS)
 
 test-postgres: $(DEV) ## every test that uses a database, on PostgreSQL instead of SQLite (needs its server programs)
 	@for part in tests lanes/recovery; do QUADGATE_TEST_DATABASE=postgres $(PY) -m pytest $$part -n 3 --dist loadfile --no-loadscope-reorder $(ARGS) || exit 1; done

@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import Any, Dict, List
 
-from probe import clock
+from probe import clock, metrics
 from probe.coldness import drop_cache
 from probe.engine_control import tail
 from probe.errors import ProbeError
@@ -26,6 +26,7 @@ PASS_S = 3600.0  # of one pass, where the settings say nothing
 RESULT_MAX = 512 << 20  # bytes
 FOLDER = "{folder}"  # stands in argv for the folder of the pass
 STORE, MEASURE = "store", "measure"
+COUNTED = ("vllm:prompt_tokens_total", "vllm:prefix_cache_hits_total", "vllm:external_prefix_cache_hits_total")
 
 
 def client_cell(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
@@ -43,9 +44,10 @@ def client_cell(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
             _run(session, spec, os.path.join(home, STORE))
             engine.wait_idle(job.sleep, stored=True)
             proof = _cool(session)
-        started = clock.mono_ns()
+        before, started = engine.metrics(), clock.mono_ns()
         argv = _run(session, spec, os.path.join(home, MEASURE))
         ended = clock.mono_ns()
+        counted = _grown(before, engine.metrics())
         result = _result(os.path.join(home, MEASURE), str(spec["result"]))
         size = os.path.getsize(result)
         if not 0 < size <= RESULT_MAX:
@@ -56,7 +58,13 @@ def client_cell(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
     finally:
         shutil.rmtree(home, ignore_errors=True)
     cold = not engine.kv_dirs or (proof["bytes"] > 0 and proof["resident_bytes"] == 0 and proof["engine"] not in (None, proof["engine_before"]))
-    return dict(own, argv=argv, started_ns=started, ended_ns=ended, bytes=size, cold=cold, proof=proof)
+    return dict(own, argv=argv, started_ns=started, ended_ns=ended, bytes=size, cold=cold, proof=proof, engine_metrics=counted)
+
+
+def _grown(before: Dict[str, str], after: Dict[str, str]) -> Dict[str, str]:
+    """Return what the engine counted meanwhile, as decimal strings: whether its prompts came from where they were stored."""
+    pairs = {name: (metrics.total(before, name), metrics.total(after, name)) for name in COUNTED}
+    return {name: format(high - low, "f") for name, (low, high) in pairs.items() if low is not None and high is not None}
 
 
 def _cool(session: Session) -> Dict[str, Any]:
