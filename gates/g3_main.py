@@ -38,7 +38,8 @@ def steps(plan: Plan) -> tuple[StepSpec, ...]:
 
     Every placebo run asks prompts that nobody ever asked; recompute runs ask those of one block after the other, where blocks have their own.
     """
-    arms, out, seen = plan.arms, [], set()
+    arms, out = plan.arms, []
+    seen: set[tuple[str, str]] = set()
     placebos = sum(arm == "placebo" for arm, _ in arms.beside)
     for n, arm in enumerate(arms.order, 1):
         prompts, ahead = numbered(PROMPTS, arms.block(n)), arms.blocks - arms.block(n)
