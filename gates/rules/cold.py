@@ -90,7 +90,7 @@ def page_cache_cold(data: Findings, arm: str) -> ClaimResult:
                         files=("coldness.jsonl", "job.json"),
                     )
                 for row in rows:
-                    yield _resident(run, row, tier, limit)
+                    yield _gone(data, run, row, tier) or _resident(run, row, tier, limit)
 
     return fold(data.plan, "page_cache_cold", arm, findings())
 
@@ -98,6 +98,28 @@ def page_cache_cold(data: Findings, arm: str) -> ClaimResult:
 def _every_directory(run: Run, rows: Sequence[dict[str, Any]]) -> bool:
     given, seen = at(run.pack.job, "engine", "kv_dirs"), [row.get("dir") for row in rows]
     return isinstance(given, list) and bool(given) and sorted(map(str, given)) == sorted(map(str, seen))
+
+
+def _gone(data: Findings, run: Run, row: dict[str, Any], tier: int | None) -> Finding | None:
+    """Return that nothing was warm where what had been stored is gone, to the last byte, and the run recovered none of it; else None.
+
+    A directory that holds nothing proves nothing by itself. But where bytes lay in it after storing and not one token came from it, there is
+    nothing left that could have been warm, and losing all of the KV must not stand better than losing a part of it (external_hits).
+    """
+    if count(row.get("bytes")) != 0 or count(row.get("resident_bytes")) != 0 or row.get("method") != "mincore" or row.get("fs_type") in NEVER_COLD:
+        return None
+    storing = next((r for r in data.of(run.arm) if r.prompts == run.prompts and r.spec.params.get("store")), None)
+    stored = count(at(storing.pack.phase("store"), "detail", "kv_after", "bytes")) if storing else None
+    sources_of = [account(run, one) for one in run.tiers]
+    if not stored or any(tokens is None or tokens.external != 0 for tokens in sources_of):
+        return None
+    reason = Text(
+        "{n} bytes of KV lay there after storing and none does any more; nothing of it was in the page cache.",
+        "写入后该处有 {n} 字节 KV，现已全部消失；页缓存中没有其任何内容。",
+    )
+    return Finding(
+        ClaimStatus.HOLDS, reason.fill(n=stored), Decimal(0), run.key, tier, (run.pack.path("coldness.jsonl"), run.pack.path("phases.jsonl"))
+    )
 
 
 def _resident(run: Run, row: dict[str, Any], tier: int | None, limit: Decimal) -> Finding:

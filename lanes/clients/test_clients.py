@@ -56,7 +56,7 @@ def started(tool: str, url: str, place: Path) -> tuple[bool, dict[str, Any]]:
 @pytest.mark.parametrize("tool", list(PROGRAMS))
 def test_a_client_measures_cold_recovery_and_its_reader_reads_what_it_wrote(place: Path, tool: str) -> None:
     # A run of seconds: the windows that a client measures by differ by milliseconds.
-    spec = with_lab(place, f"run-{tool}", lab={"decode_base_s": 0.05}, phases={**PHASES, "canary": False})
+    spec = with_lab(place, f"run-{tool}", lab={"decode_base_s": 0.25}, phases={**PHASES, "canary": False})
     real, made = started(tool, spec["engine"]["base_url"], place)
     env = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1", "VLLM_TARGET_DEVICE": "cpu"}
     spec["cells"] = [{"cell": "client", "tool": tool, "tier": TIER, "requests": REQUESTS, "file": f"client-{tool}-c{TIER}.json", "env": env, **made}]
