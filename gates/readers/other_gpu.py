@@ -160,6 +160,8 @@ def read_rvs(data: bytes) -> Reading:
             found.see("rvs.flops", Decimal(flops[1]), "GFLOPS", **labels, n=str(counts[key]))
     for key, seen in times.items():
         _without_gap(*key, seen, found)
+    if not text.endswith("\n"):
+        found.trouble("truncated", "The text ends within a line.", "文本末行不完整。")
     if not found.observations:
         found.trouble("unknown_shape", "No result line of rvs stands in this text.", "文本中没有 rvs 的结果行。")
     return found.reading()

@@ -17,7 +17,9 @@ FOLDER = Path(os.environ.get("BENCH_CLIENTS", str(ROOT / "var" / "bench-clients"
 PROMPT_TOKENS, OUTPUT_TOKENS = 128, 16
 TORCH_CPU = "torch==2.13.0+cpu"  # where pip can find torch's CPU build: 200 MB instead of several GB
 sys.path.insert(0, str(ROOT / "playbooks" / "roles" / "arm"))  # the commands that playbooks start clients with
-from load_clients import Work, describe  # noqa: E402
+from load_clients import ENVIRONMENT, Work, describe  # noqa: E402
+
+__all__ = ["CLIENTS", "ENVIRONMENT", "Cell", "Client", "NotRunError", "Receipt"]
 
 
 class NotRunError(Exception):

@@ -28,7 +28,7 @@ def attempt(step: str, *, stored: int | None, recovered: bool = False, resident:
 
     def lost(rows: list[Row]) -> None:
         for row in rows:
-            if row["phase"] == "measure" and row["when"] == "after" and not recovered:
+            if not recovered:
                 moved(row, "external_kv_transfer", "local_compute", 1)
 
     evidence.lines("run-2", "phases.jsonl", store)

@@ -36,6 +36,9 @@ json_values = st.recursive(
 )
 
 
+LINES = ("rvs",)  # no document, though it begins with a bracket: a text that ends with a line is whole as far as it goes
+
+
 def usable(data: bytes, name: str) -> None:
     reading = read(name, data)
     assert reading.observations or reading.problems
@@ -64,7 +67,7 @@ def test_a_good_output_cut_anywhere_is_answered_and_a_cut_document_is_never_comp
     whole = GOOD[name]
     cut = whole[: data.draw(st.integers(0, len(whole.rstrip()) - 1))]
     usable(cut, name)
-    if whole.lstrip()[:1] in b"[{":
+    if whole.lstrip()[:1] in b"[{" and name not in LINES:
         assert read(name, cut).problems
 
 
