@@ -58,7 +58,7 @@ def pauses(gate: str) -> Declared:
         f"{gate.lower()}.pauses",
         Text("Time that the storage ports were paused", "存储端口暂停时间占比"),
         "lower",
-        ("every run or soak: ports.jsonl",),
+        ("every run or soak: ports.json",),
         "validity.pause_share_max",
         "pause_share",
         rule=Text(
@@ -76,7 +76,7 @@ def port_errors(gate: str) -> Declared:
         f"{gate.lower()}.port_errors",
         Text("Errors counted by the storage ports", "存储端口新增错误计数"),
         "lower",
-        ("every run or soak: ports.jsonl",),
+        ("every run or soak: ports.json",),
         "acceptance 4",
         "port_errors",
         rule=Text(

@@ -1,7 +1,7 @@
 """What the storage network's ports counted while something was measured: pauses and errors of the link. Told beside what decides (acceptance 4).
 
-A run or soak may bring `ports.jsonl` (docs/evidence-format.md): {seq, when: before|after, mono_ns, boot_id, ports: {port: {pauses_us: {rx_prio3:
-us}, errors: {name: count}}}}. It says something of the rig alone, so it is answered whatever the claims say; real time on both sides.
+A run or soak may bring `ports.json` (docs/evidence-format.md): {readings: [{when: before|after, mono_ns, boot_id, ports: {port: {pauses_us:
+{rx_prio3: us}, errors: {name: count}}}}]}. It says something of the rig alone, so it is answered whatever the claims say; real time on both sides.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gates.rules.claim import Run
 from gates.rules.estimates import beside, percent
 from gates.text import Text
 
-FILE = "ports.jsonl"
+FILE = "ports.json"
 _US = 1000  # nanoseconds
 _SILENT = Text("{n} of {m} runs do not tell what their ports counted, before and after.", "{m} 轮中有 {n} 轮未给出端口前后计数。")
 
@@ -98,10 +98,11 @@ def _errors(_: Plan, blank: CheckResult, runs: Sequence[Grown]) -> CheckResult:
 def _read(bundle: Bundle, run: Run) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Return the reading before and the one after, or None where the file does not hold one of each, in this order, of one boot."""
     reader = Reader(bundle, run.pack.path("").rstrip("/"))
-    rows = reader.journal(FILE)
-    if reader.problems or [row.get("when") for row in rows] != ["before", "after"] or rows[0].get("boot_id") != rows[1].get("boot_id"):
+    rows = reader.document(FILE).get("readings")
+    if reader.problems or not isinstance(rows, list) or [at(row, "when") for row in rows] != ["before", "after"]:
         return None
-    return rows[0], rows[1]
+    before, after = rows
+    return (before, after) if before.get("boot_id") == after.get("boot_id") else None
 
 
 def _growth(key: str, pair: tuple[dict[str, Any], dict[str, Any]] | None, what: str) -> Grown | None:

@@ -1,6 +1,7 @@
 """The soak's sentinel, its planned disturbances, and what a full disk, a kill and a power cut leave, on the simulated engine with real files."""
 
 import itertools
+import json
 import shutil
 import subprocess
 import tempfile
@@ -81,8 +82,9 @@ def test_telemetry_tells_total_memory_beside_what_is_available_the_parts_of_the_
     (place / "bin").mkdir()
     (place / "bin/ethtool").write_text('#!/bin/sh\necho "     rx_prio3_pause_duration: $(cut -d. -f1 /proc/uptime)"\n')
     (place / "bin/ethtool").chmod(0o755)
-    folder, _ = run(place, spec)
-    ports = lines(folder / "ports.jsonl")
+    folder, end = run(place, spec)
+    assert end["outcome"] == "done", (folder / "job.log").read_text()
+    ports = json.loads((folder / "ports.json").read_text())["readings"]
     assert [(row["when"], row["ports"]["ens8"]["pauses_us"]["rx_prio3"] > 0) for row in ports] == [("before", True), ("after", True)]
     load = lines(folder / "phases.jsonl")[-1]  # what came before it took nothing from the time that it has
     assert load["detail"]["deadline_ns"] - load["started_ns"] >= (1 + 120) * 10**9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tests.bundles import Evidence
-from tests.bundles.evidence import BOOT, journal
+from tests.bundles.evidence import BOOT, dumped
 
 SPAN = 10**10  # ns between the two readings of the ports: 1 % of it is 100,000 us
 
@@ -24,7 +24,7 @@ def paused(evidence: Evidence, steps: Iterable[str], us: int, way: str = "rx_pri
             }
             for when, at, more, wrong in (("before", 10**12, 0, 0), ("after", 10**12 + SPAN, us, errors))
         ]
-        evidence.files[evidence.path(step, "ports.jsonl")] = journal(rows)
+        evidence.files[evidence.path(step, "ports.json")] = dumped({"readings": rows})
         evidence.repack(step)
     return evidence
 

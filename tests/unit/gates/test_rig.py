@@ -22,7 +22,7 @@ def told(evidence: Evidence, name: str) -> tuple[str, str]:
 
 
 def without(evidence: Evidence, step: str) -> Evidence:
-    evidence.drop(evidence.path(step, "ports.jsonl"))
+    evidence.drop(evidence.path(step, "ports.json"))
     return evidence.repack(step)
 
 
@@ -40,7 +40,7 @@ def test_a_pause_of_another_priority_is_a_fault_however_short(way: str) -> None:
 
 
 def edited(edit: Any) -> Evidence:
-    return paused(g2_evidence(), RUNS, 40).lines("run-2", "ports.jsonl", edit)
+    return paused(g2_evidence(), RUNS, 40).json("run-2", "ports.json", lambda d: {"readings": edit(d["readings"]) or d["readings"]})
 
 
 def later(edit: Any) -> Any:
@@ -75,13 +75,13 @@ def test_errors_that_a_port_counts_while_something_is_measured_are_told() -> Non
 
 
 def test_a_port_that_counts_no_time_of_pauses_still_tells_its_errors() -> None:
-    def frames_only(rows: list[dict[str, Any]]) -> None:
-        for row in rows:
+    def frames_only(document: dict[str, Any]) -> None:
+        for row in document["readings"]:
             row["ports"]["ens3f0np0"]["pauses_us"] = {}
 
     evidence = paused(g2_evidence(), RUNS, 40)
     for step in RUNS:
-        evidence.lines(step, "ports.jsonl", frames_only)
+        evidence.json(step, "ports.json", frames_only)
     assert told(evidence, "g2.port_errors")[0] == "pass"
     assert "g2.pauses" in left_out(judge(evidence.bundle()))
 

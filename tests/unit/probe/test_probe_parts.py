@@ -55,6 +55,19 @@ def test_a_journal_numbers_its_lines_without_gap_and_writes_each_with_one_write(
     assert all(r["boot_id"] and r["mono_ns"] and r["wall_ns"] for r in rows)
 
 
+def test_a_writer_that_meets_a_fault_of_any_kind_ends_the_job_by_name_and_not_only_itself(tmp_path):
+    journals = Journals(str(tmp_path), ("records.jsonl",), 1 << 20)
+    with pytest.raises(KeyError, match="no journal of this job"):
+        journals.put("ports.jsonl", {"n": 1})
+    journals.put("records.jsonl", {"n": object()})
+    journals.flush()
+    assert journals.failed
+    with pytest.raises(Ended, match=r"records\.jsonl cannot be written") as named:
+        journals.check()
+    assert named.value.kind == "journal"
+    journals.close()
+
+
 def test_a_journal_that_reaches_its_quota_ends_by_name_and_at_a_line_end(tmp_path):
     journals = Journals(str(tmp_path), ("records.jsonl",), 2000)
     for n in range(100):

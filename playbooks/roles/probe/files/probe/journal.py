@@ -38,7 +38,12 @@ class Journals:
         self._thread.start()
 
     def put(self, name: str, row: Dict[str, Any], stamped: bool = True) -> None:
-        """Append a row; `stamped` adds wall_ns, mono_ns and boot_id of now. The writer adds `seq`."""
+        """Append a row; `stamped` adds wall_ns, mono_ns and boot_id of now. The writer adds `seq`.
+
+        Raises KeyError for what is no journal of this job.
+        """
+        if name not in self._fds:
+            raise KeyError("%s is no journal of this job" % name)
         if stamped:
             row = dict({"wall_ns": clock.wall_ns(), "mono_ns": clock.mono_ns(), "boot_id": clock.boot_id()}, **row)
         self._queue.put((name, row))
@@ -94,10 +99,17 @@ class Journals:
                     return
                 row.set()
             elif name and not self._failure:
-                self._append(name, row)
+                self._append_or_fail(name, row)
             if time.monotonic() >= due:
                 self._sync()
                 due = time.monotonic() + SYNC_EVERY_S
+
+    def _append_or_fail(self, name: str, row: Dict[str, Any]) -> None:
+        """Append a row; whatever goes wrong ends the job by name. A writer that died alone would leave a job that measures and records nothing."""
+        try:
+            self._append(name, row)
+        except Exception as error:
+            self._failure = Ended("journal", "A line of the journal %s cannot be written: %s: %s." % (name, type(error).__name__, error))
 
     def _append(self, name: str, row: Dict[str, Any]) -> None:
         line = (dumps(dict({"seq": self.counts[name]}, **row)) + "\n").encode("ascii")

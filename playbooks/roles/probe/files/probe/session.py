@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from probe import VERSION
+from probe import VERSION, clock
 from probe.calibrate import calibrate
 from probe.coldness import drop_cache, residency
 from probe.driver import ClosedLoop
@@ -41,6 +41,7 @@ class Session:
         self._lags, self._receipts = Histogram(), Receipts()
         self._answers = self._stamped = 0
         self._cpu_s = self._wall_s = 0.0
+        self._ports: List[Dict[str, Any]] = []
 
     def begin(self) -> None:
         """Write what is known before the first request, and hold the ruler to the truth."""
@@ -56,8 +57,10 @@ class Session:
     def ports(self, when: str) -> None:
         """Put on record what the storage ports counted, where they tell it. Programs are asked: only before and after what is measured."""
         told = port_counters(self.spec.get("ports"), self.spec.get("path_prefix"))
-        if told:
-            self.job.journals.put("ports.jsonl", {"when": when, "ports": told})
+        if told or self._ports:
+            stamps = {"wall_ns": clock.wall_ns(), "mono_ns": clock.mono_ns(), "boot_id": clock.boot_id()}
+            self._ports.append(dict(stamps, when=when, ports=told))
+            self.job.write("ports.json", {"readings": self._ports})
 
     def send(self, shots: Iterable[Shot], concurrency: int, measured: bool = False, **options: Any) -> List[Dict[str, Any]]:
         """Send shots in a closed loop; every record goes to the journal. Return a short form of each: {error, usage, ...}.
