@@ -149,6 +149,8 @@ def _make(bundle: Path, share: float) -> None:
     first = next(r["started_ns"] for r in evidence.rows("soak", "phases.jsonl") if r["phase"] == "soak")
     before = [r for r in evidence.rows("soak", "records.jsonl") if r["phase"] != "soak"]
     requests = int(REQUESTS * share)
+    few = sum(1 for r in evidence.rows("soak", "records.jsonl") if r["phase"] == "soak")
+    evidence.lines("soak", "counters.jsonl", lambda rows: [_of_so_many(r, requests / few) for r in rows])
     likes = evidence.rows("soak", "telemetry.jsonl")[0]
     likes["metrics"] |= {f'{name}{{engine="0",model_name="lab-480b"}}': "0" for name in _SERIES}
     samples = int(POINTS * share / _points(likes))
@@ -176,6 +178,13 @@ def _make(bundle: Path, share: float) -> None:
     manifest = make_manifest(plan=plan, gate="G4", attempt=attempt, simulated=True, created_at="2026-11-29T00:00:00Z", files=listed)
     write_manifest(bundle, manifest)
     (bundle.parent / f"{bundle.name}.size.json").write_text(json.dumps({"requests": requests, "samples": samples}))
+
+
+def _of_so_many(row: dict[str, Any], times: float) -> dict[str, Any]:
+    """Return a reading of the engine's counters after so many times the soak's requests."""
+    if (row["phase"], row["when"]) != ("soak", "after"):
+        return row
+    return {**row, "metrics": {name: str(float(value) * times) for name, value in row["metrics"].items()}}
 
 
 def _points(row: dict[str, Any]) -> int:
@@ -212,12 +221,12 @@ def _journals(before: list[dict[str, Any]], requests: int, like: dict[str, Any],
             )
 
     def telemetry() -> Any:
-        every = lasting // samples
+        every, tokens = lasting // samples, requests * 32_768 // samples
         bare = {**like, "metrics": None, "mono_ns": None}
         for n in range(samples):
             row = {**bare, "seq": n, "mono_ns": first + n * every, "wall_ns": 1_795_982_629_000_000_000 + n * every}
             row["engine"] = {**like["engine"], "rss_bytes": like["engine"]["rss_bytes"] + (n * 31 % 17) * 4096}
-            row["metrics"] = {key: str(int(value) + n * 32_768) for key, value in like["metrics"].items()}
+            row["metrics"] = {key: str(int(value) + n * tokens) for key, value in like["metrics"].items()}
             yield json.dumps(row, separators=(",", ":")) + "\n"
 
     return [("records.jsonl", records()), ("telemetry.jsonl", telemetry())]
