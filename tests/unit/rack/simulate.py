@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import io
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -75,9 +76,12 @@ def run_tool(argv: list[str], seen: Mapping[str, Any]) -> tuple[str, str, int]:
     if argv[0] not in TOOLS:
         return "", f"{argv[0]}: not found\n", 127
     out, err = io.StringIO(), io.StringIO()
-    module = part(TOOLS[argv[0]])
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = module.main(list(argv), json.loads(json.dumps(seen)))
+    module, handler = part(TOOLS[argv[0]]), signal.getsignal(signal.SIGTERM)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = module.main(list(argv), json.loads(json.dumps(seen)))
+    finally:
+        signal.signal(signal.SIGTERM, handler)  # fio sets its own, as befits a process of its own
     return out.getvalue(), err.getvalue(), code
 
 
