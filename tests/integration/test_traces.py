@@ -24,7 +24,23 @@ from app.settings import ROOT, settings
 from tests.engine_kit import PLAYBOOKS, drive, ended, make_attempt, playbook_step, wait_for
 from tests.integration.web_client import Browser
 
-SAID = {"attempt", "generation", "moved", "gate", "step", "step_status", "event", "run", "playbook", "status", "rc", "events", "request", "method"}
+SAID = {
+    "together",
+    "attempt",
+    "generation",
+    "moved",
+    "gate",
+    "step",
+    "step_status",
+    "event",
+    "run",
+    "playbook",
+    "status",
+    "rc",
+    "events",
+    "request",
+    "method",
+}
 TRACEPARENT = "00-" + "a1" * 16 + "-" + "b2" * 8 + "-01"
 
 
