@@ -53,6 +53,15 @@ DECLARED: Mapping[str, tuple[Declared, ...]] = MappingProxyType(
 )
 
 
+# Every quantity, and every claim, whose plain number is a part of something.
+SHARES = frozenset(d.quantity for checks in DECLARED.values() for d in checks if d.share) | {name for name, c in CLAIMS.items() if c.share}
+
+
+def is_share(quantity: str, unit: str) -> bool:
+    """Tell whether people read a quantity (or a claim's value) in percent: it has no unit, and is declared as a part of something."""
+    return unit in ("1", "ratio") and quantity in SHARES
+
+
 def declaration_of(gate: str, check_id: str) -> Declared | None:
     """Return the declaration that a check of a verdict was made from, or None."""
     return next((d for d in DECLARED[gate] if _matches(d.id, check_id)), None)
@@ -97,4 +106,4 @@ def _matches(pattern: str, ident: str) -> bool:
     return ident == pattern if not tail else ident.startswith(head) and len(ident) > len(head)
 
 
-__all__ = ["DECLARED", "NONE_BAD", "claim_rows", "declaration_of", "rows"]
+__all__ = ["DECLARED", "NONE_BAD", "SHARES", "claim_rows", "declaration_of", "is_share", "rows"]

@@ -39,6 +39,7 @@ class Declared:
     arm: str | None = None
     over_tiers: bool = False
     shown_as: Text = _SOME  # what tables put for the placeholder {name}
+    share: bool = False  # of a quantity without a unit: a part of something, which people read in percent; all others are counts, names or factors
     group: str = ""  # of the plan's evidence.required: judged as declared when it is named there, else as information or not at all
 
     def blank(self, plan: Plan, *, tier: int | None = None, host: str | None = None, evidence: tuple[str, ...] = (), **words: Any) -> CheckResult:

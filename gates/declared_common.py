@@ -65,6 +65,7 @@ def pauses(gate: str) -> Declared:
             "microseconds of pause over the time between the two readings, of the worst port; a pause of another priority than the plan's is a fault",
             "两次读取之间的暂停微秒数与时长之比，取最差端口；非计划优先级出现暂停即为异常",
         ),
+        share=True,
         limit=at_most(lambda p: p.validity.pause_share_max),
         severity=Severity.ADVISORY,
     )
@@ -117,6 +118,7 @@ def client_cpu(gate: str) -> Declared:
         "validity.client_cpu_max",
         "client_cpu",
         rule=EXACT,
+        share=True,
         limit=at_most(lambda p: p.validity.client_cpu_max),
         severity=Severity.ADVISORY,
     )

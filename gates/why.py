@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
-from gates.model import Because, CheckResult, Limit, Severity, Verdict
+from gates.declarations import is_share
+from gates.model import Because, CheckResult, Severity, Verdict
 from gates.rules.estimates import percent
 from gates.text import Text
 
@@ -57,12 +58,10 @@ def why(title: Text, verdict: Verdict, checks: Sequence[CheckResult], way_on: Ma
     return _SENTENCES[verdict].fill(g=title, what=what, tail=_change(verdict, first, way_on), more=more)
 
 
-def figure(value: Decimal, unit: str, *against: Decimal) -> str:
-    """Return a value as people read it: ratios as percentages, counts plainly, everything else with its unit."""
-    if unit != "1":
-        return f"{_short(value)} {unit}"
-    if value == value.to_integral_value() and all(a == a.to_integral_value() for a in against):
-        return f"{value:.0f}"
+def figure(value: Decimal, unit: str, quantity: str, *against: Decimal) -> str:
+    """Return a value as people read it: what is declared as a share in percent, counts and factors plainly, everything else with its unit."""
+    if not is_share(quantity, unit):
+        return _short(value, *against) if unit == "1" else f"{_short(value)} {unit}"
     try:
         return percent(value, *against)
     except ArithmeticError:  # more digits than anybody reads
@@ -84,7 +83,7 @@ def _nearest(checks: Sequence[CheckResult]) -> Text:
         return Text("one that is missed would make it a fail", "任一项不达标即为不通过")
     found = measured[ranked[0][1]][1]
     value, limit, margin = _numbers(found)
-    beyond = _beyond(found.limit, found.unit)
+    beyond = _beyond(found)
     return Text(
         "nearest to its limit is {t} with {v} (limit {l}, margin {m}); {b} would make it a fail",
         "最接近限值的是 {t}：{v}（限值 {l}，余量 {m}）；{b} 即为不通过",
@@ -133,15 +132,16 @@ def _numbers(check: CheckResult) -> tuple[str, str, str]:
     if not isinstance(check.value, Decimal) or not edges:
         return "", "", ""
     shown = {"<=": "≤ {h}", ">=": "≥ {l}", "==": "= {h}", "band": "{l} … {h}"}.get(limit.op, "{l}{h}")
-    low = figure(limit.low, check.unit, *edges) if isinstance(limit.low, Decimal) else ""
-    high = figure(limit.high, check.unit, *edges) if isinstance(limit.high, Decimal) else ""
-    margin = "-" if check.margin is None else figure(check.margin, check.unit, *edges)
-    return figure(check.value, check.unit, *edges), shown.format(l=low, h=high), margin
+    low = figure(limit.low, check.unit, check.quantity, *edges) if isinstance(limit.low, Decimal) else ""
+    high = figure(limit.high, check.unit, check.quantity, *edges) if isinstance(limit.high, Decimal) else ""
+    margin = "-" if check.margin is None else figure(check.margin, check.unit, check.quantity)
+    return figure(check.value, check.unit, check.quantity, *edges), shown.format(l=low, h=high), margin
 
 
-def _beyond(limit: Limit, unit: str) -> Text:
-    low = figure(limit.low, unit, limit.low) if isinstance(limit.low, Decimal) else ""
-    high = figure(limit.high, unit, limit.high) if isinstance(limit.high, Decimal) else ""
+def _beyond(check: CheckResult) -> Text:
+    limit, unit, quantity = check.limit, check.unit, check.quantity
+    low = figure(limit.low, unit, quantity, limit.low) if isinstance(limit.low, Decimal) else ""
+    high = figure(limit.high, unit, quantity, limit.high) if isinstance(limit.high, Decimal) else ""
     if limit.op == "<=":
         return Text(f"more than {high}", f"超过 {high}")
     if limit.op == ">=":
@@ -149,8 +149,11 @@ def _beyond(limit: Limit, unit: str) -> Text:
     return Text(f"less than {low}", f"低于 {low}") if limit.op == "band" else Text("any other value", "任何其他数值")
 
 
-def _short(value: Decimal) -> str:
+def _short(value: Decimal, *against: Decimal) -> str:
+    """Return a number with three decimals, or with all of its own where they would put it on the wrong side of what it is held against."""
     shown = value.quantize(Decimal("0.001"), ROUND_HALF_EVEN) if value == value and abs(value) < Decimal(10) ** 12 else value
+    if value == value and any((shown > a) - (shown < a) != (value > a) - (value < a) for a in against):
+        shown = value
     text = format(shown, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -8,22 +8,12 @@ from typing import Any
 from app.reports import format as f
 from app.reports.charts.svg import arm_title as _arm_title
 from app.reports.words import Words
+from gates.declarations import is_share
 
-# Names of checks and claims whose plain number is a share of something. All others are counts, sizes or factors.
-_SHARES = (
-    "drop gain rate share (^|_)cv($|_) drift excursion coverage agree spread resident hits divergence error$ deviation residual explained "
-    "growth loss fastest identity leak littles_law calibration _cold$ complete$ client_healthy placebo replay"
-)
-_RATIO = re.compile("|".join(_SHARES.split()))
 _SIGNED = re.compile(r"gain")
 _LIMIT_WORDS = {"rated": ("as rated", "额定值")}
 _TIMES = {"ns": 1, "us": 1_000, "ms": 1_000_000}
 _STATUS_ORDER = ("breached", "unknown", "not_tested", "holds", "not_applicable")
-
-
-def is_ratio(quantity: str, unit: str) -> bool:
-    """Tell whether a quantity is a share that people read as percent: unit 1 and a name that says so."""
-    return unit in ("1", "ratio") and bool(_RATIO.search(quantity)) and not quantity.endswith("ratio")
 
 
 def value_text(value: Any, unit: str, quantity: str, limits: tuple[Any, ...] = (), language: str = "en") -> str:
@@ -32,7 +22,7 @@ def value_text(value: Any, unit: str, quantity: str, limits: tuple[Any, ...] = (
     if got is None:
         return f.MISSING if value in (None, "") else str(value)
     bounds = tuple(limit for limit in map(f.number, limits) if limit is not None)
-    if is_ratio(quantity, unit):
+    if is_share(quantity, unit):
         return f.percent(got, limits=bounds, sign=bool(_SIGNED.search(quantity)))
     if unit in _TIMES:
         return f.ms_of_ns(got * _TIMES[unit], limits=[b * _TIMES[unit] for b in bounds])
@@ -66,7 +56,7 @@ def limit_text(limit: dict[str, Any] | None, unit: str, quantity: str, language:
             return _LIMIT_WORDS.get(str(value), (str(value), str(value)))[f.zh(language)]
         if unit in _TIMES or unit in ("B", "bytes", "byte", "bit/s", "s"):
             return value_text(value, unit, quantity, (), language)
-        if is_ratio(quantity, unit):
+        if is_share(quantity, unit):
             return f.limit_percent(value, sign=bool(_SIGNED.search(quantity)))
         return f"{f.exact(value)} {_unit(unit, language)}".strip()
 
@@ -83,7 +73,7 @@ def margin_text(margin: Any, unit: str, quantity: str, language: str = "en") -> 
     if got is None:
         return ""
     plus = "+" if got > 0 else ""
-    if is_ratio(quantity, unit):
+    if is_share(quantity, unit):
         points = "百分点" if f.zh(language) else "pp"
         return f"{plus}{f.rounded(got * 100, 2, (got * 0,))} {points}"
     return plus + value_text(got, unit, quantity, (0,), language)

@@ -142,6 +142,7 @@ SPREAD = Declared(
     "g1.drive_spread_max",
     "(fastest - slowest) / fastest",
     rule=EXACT,
+    share=True,
     limit=at_most(lambda p: p.g1.drive_spread_max),
 )
 CEILING = Declared(
@@ -152,6 +153,7 @@ CEILING = Declared(
     "acceptance 3",
     "read rate / link rate",
     rule=Text("above the link's rate the figure is a cache's: inconclusive", "超过链路速率的数值来自缓存：无法判定"),
+    share=True,
     limit=at_most(lambda _: Decimal(1)),
 )
 WIDTH = Declared(

@@ -112,6 +112,7 @@ RDMA_RATE = Declared(
     "g1.link.rdma_share_min",
     "bandwidth / port speed",
     rule=Text("at least the planned share; above the line rate nothing is believed: inconclusive", "不低于约定比例；超过线速的数值不可信：无法判定"),
+    share=True,
     limit=at_least(lambda p: p.g1.link.rdma_share_min),
     group="rdma_bandwidth",
 )
@@ -172,6 +173,7 @@ GPU_STRESS = Declared(
     "g1.gpu_stress_spread_max",
     "(best - worst interval) / best",
     rule=Text("judged from the intervals, not from the tool's answer, which rests on the peak", "依据各时段数据，而非以峰值为准的工具结论"),
+    share=True,
     limit=at_most(lambda p: p.g1.gpu_stress_spread_max),
     group="gpu_stress",
 )

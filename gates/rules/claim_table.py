@@ -19,6 +19,7 @@ class Claim:
     title: Text
     source: str = "DESIGN 4.2"
     limit: Callable[[Plan, str], Limit] = lambda _, __: Limit("none")
+    share: bool = False  # its value is a part of something, which people read in percent
 
 
 def _at_most(value: Callable[[Plan], Decimal]) -> Callable[[Plan, str], Limit]:
@@ -40,22 +41,27 @@ def _bytes(plan: Plan, _: str) -> Limit:
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {
-        "hbm_cold": Claim(Text("GPU cache cold", "GPU 缓存为冷态"), "validity.hbm_hits_max", _at_most(lambda p: p.validity.hbm_hits_max)),
+        "hbm_cold": Claim(Text("GPU cache cold", "GPU 缓存为冷态"), "validity.hbm_hits_max", _at_most(lambda p: p.validity.hbm_hits_max), share=True),
         "page_cache_cold": Claim(
             Text("Page cache cold", "页缓存为冷态"),
             "validity.page_cache_resident_max",
             _at_most(lambda p: p.validity.page_cache_resident_max),
+            share=True,
         ),
         "engine_restarted_cold": Claim(Text("Engine restarted, or reset and shown cold, before the run", "本轮之前引擎已重启，或已复位并证明为冷态")),
         "array_cold": Claim(
             Text("Array cache cold", "阵列缓存为冷态"),
             "arms.array_cache, validity.array_media_ratio_min",
             _at_least(lambda p: p.validity.array_media_ratio_min),
+            share=True,
         ),
-        "external_hits": Claim(Text("KV recovered from the external tier", "KV 由外部层恢复"), "validity.external_hits_min", _hits),
+        "external_hits": Claim(Text("KV recovered from the external tier", "KV 由外部层恢复"), "validity.external_hits_min", _hits, share=True),
         "device_bytes": Claim(Text("Device bytes match the recovered KV", "设备读取量与恢复的 KV 相符"), "validity.device_bytes_ratio", _bytes),
         "store_complete": Claim(
-            Text("Store phase complete", "写入阶段完整"), "validity.device_bytes_ratio", _at_least(lambda p: p.validity.device_bytes_ratio[0])
+            Text("Store phase complete", "写入阶段完整"),
+            "validity.device_bytes_ratio",
+            _at_least(lambda p: p.validity.device_bytes_ratio[0]),
+            share=True,
         ),
         "equal_work": Claim(Text("Equal work", "工作量相等"), "arms.allowed_difference", lambda _, __: Limit("==", "exact", "exact")),
         "failures": Claim(Text("Every request succeeded", "请求全部成功"), "DESIGN 4.3", _at_most(lambda _: Decimal(0))),
@@ -63,47 +69,58 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
             Text("Client adds no delay of its own", "客户端自身未引入延迟"),
             "validity.client_share_of_ttft_max",
             _at_most(lambda p: p.validity.client_share_of_ttft_max),
+            share=True,
         ),
         "calibration": Claim(
-            Text("Client calibrated", "客户端已校准"), "validity.calibration_error_max", _at_most(lambda p: p.validity.calibration_error_max)
+            Text("Client calibrated", "客户端已校准"),
+            "validity.calibration_error_max",
+            _at_most(lambda p: p.validity.calibration_error_max),
+            share=True,
         ),
         "littles_law": Claim(
             Text("C requests in flight (Little's law)", "在途请求数为 C（利特尔法则）"),
             "validity.littles_law_max",
             _at_most(lambda p: p.validity.littles_law_max),
+            share=True,
         ),
         "output_identity": Claim(
             Text("Outputs identical to recompute", "输出与重算一致"),
             "validity.divergence_excess_max",
             _at_most(lambda p: p.validity.divergence_excess_max),
+            share=True,
         ),
         "placebo": Claim(
             Text("Placebo gains nothing over recompute", "安慰剂相对重算无提升"),
             "validity.placebo_gain_max, arms.controls",
             _at_most(lambda p: p.validity.placebo_gain_max),
+            share=True,
         ),
         "replay": Claim(
             Text("A second pass is not faster than the first", "重放不快于首轮"),
             "validity.replay_gain_max, arms.prompts",
             _at_most(lambda p: p.validity.replay_gain_max),
+            share=True,
         ),
         "baselines_agree": Claim(
-            Text("Baseline runs agree", "各基线轮次一致"), "g3.agreement_max, decision.rule", _at_most(lambda p: p.g3.agreement_max)
+            Text("Baseline runs agree", "各基线轮次一致"), "g3.agreement_max, decision.rule", _at_most(lambda p: p.g3.agreement_max), share=True
         ),
         "g2_agreement": Claim(
             Text("Baseline agrees with the frozen G2 baseline", "基线与已冻结的 G2 基线一致"),
             "g3.agreement_max",
             _at_most(lambda p: p.g3.agreement_max),
+            share=True,
         ),
         "gain_explained": Claim(
             Text("Throughput gain explained by measured times", "吞吐提升可由实测时间解释"),
             "validity.gain_explained_max",
             _at_most(lambda p: p.validity.gain_explained_max),
+            share=True,
         ),
         "tier_exercised": Claim(
             Text("The soak loads KV from the external tier", "稳定性运行确实从外部层加载 KV"),
             "validity.external_hits_min",
             _at_least(lambda p: p.validity.external_hits_min),
+            share=True,
         ),
     }
 )

@@ -30,7 +30,7 @@ def check(verdict: Verdict, value: str | None = None, limit: Limit | None = None
         value=None if value is None else D(value),
         limit=limit or Limit(">=", low=D("0.25")),
         margin=None if margin is None else D(margin),
-        **more,
+        **{"quantity": "ttft_p50_drop", **more},
     )
 
 
@@ -132,14 +132,18 @@ def test_windows_with_too_few_requests_say_how_many_are_missing():
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "against", "shown"),
+    ("value", "unit", "quantity", "against", "shown"),
     [
-        ("0.2599", "1", "0.25", "25.99 %"),
-        ("3", "1", "0", "3"),
-        ("71.5", "h", "72", "71.5 h"),
-        ("0.00099", "1", "0.001", "0.099 %"),
-        ("1", "1", "0.2", "100.00 %"),
+        ("0.2599", "1", "ttft_p50_drop", "0.25", "25.99 %"),
+        ("3", "1", "failures", "0", "3"),
+        ("71.5", "h", "duration", "72", "71.5 h"),
+        ("0.00099", "1", "error_rate", "0.001", "0.099 %"),
+        ("1", "1", "leak", "0.2", "100.00 %"),
+        ("1", "1", "leak_fds", "1", "100.00 %"),
+        ("3", "1", "lossless priority", "3", "3"),
+        ("1.05", "1", "ttft_p99_ratio", "1.05", "1.05"),
+        ("1.05001", "1", "ttft_p99_ratio", "1.05", "1.05001"),
     ],
 )
-def test_figures_read_as_people_read_them(value: str, unit: str, against: str, shown: str):
-    assert figure(D(value), unit, D(against)) == shown
+def test_figures_read_as_people_read_them(value: str, unit: str, quantity: str, against: str, shown: str):
+    assert figure(D(value), unit, quantity, D(against)) == shown

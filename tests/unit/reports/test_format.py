@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.reports import format as f
-from app.reports.checks import is_ratio, limit_text, margin_text, value_text
+from app.reports.checks import limit_text, margin_text, value_text
+from gates.declarations import DECLARED, SHARES, claim_rows, is_share, rows
+from gates.plan import parse_plan
 
 
 @pytest.mark.parametrize(
@@ -74,11 +77,37 @@ def test_a_limit_is_printed_with_the_digits_it_was_agreed_with() -> None:
 
 
 def test_ratios_are_percent_and_counts_stay_counts() -> None:
-    assert is_ratio("ttft_p50_cv", "1")
-    assert not is_ratio("media_errors", "1")
-    assert not is_ratio("tpot_p99_ratio", "1")
+    assert is_share("ttft_p50_cv", "1")
+    assert not is_share("media_errors", "1")
+    assert not is_share("tpot_p99_ratio", "1")
     assert value_text("0", "1", "media_errors") == "0"
     assert value_text("0.8123", "1", "ttft_p99_ratio", ("1.05",)) == "0.8123"
     assert value_text("N/A", "1", "ttft_p50_drop") == "N/A"
     assert margin_text("-0.0001", "1", "ttft_p50_drop") == "-0.01 pp"
     assert margin_text("0.0096", "1", "ttft_p50_drop", "zh-CN") == "+0.96 百分点"
+
+
+def _declared_without_unit() -> list[tuple[str, str, dict[str, Any]]]:
+    """Return (id, quantity or claim, limit) of every check and claim of the four gates that has no unit."""
+    plan = parse_plan()
+    checks = [(row["id"], row["quantity"], row["limit"]) for gate in DECLARED for row in rows(gate, plan) if row["unit"] == "1"]
+    claims = [(row["claim"], row["claim"], row["limit"]) for gate in DECLARED for row in claim_rows(gate, plan)]
+    return checks + claims
+
+
+# What is divided and is still no part of something: one figure as a multiple of another.
+_FACTORS = {"ttft_p99_ratio", "tpot_p99_ratio", "device_bytes"}
+
+
+def test_over_all_gates_a_limit_that_is_a_count_or_a_name_is_never_a_percentage_and_a_share_always_is() -> None:
+    seen = set()
+    for ident, quantity, limit in _declared_without_unit():
+        ends = [f.number(end) for end in (limit["low"], limit["high"]) if f.number(end) is not None]
+        shown = limit_text(limit, "1", quantity)
+        broken = any(end != end.to_integral_value() for end in ends)
+        assert ("%" in shown) == (bool(ends) and is_share(quantity, "1")), (ident, shown)
+        assert not broken or "%" in shown or quantity in _FACTORS, f"{ident}: {shown} is neither a share nor a known factor"
+        assert "%" not in shown or (limit["op"] != "==" and max(ends) <= 1), f"{ident}: {shown} cannot be a share"
+        seen.add(quantity)
+    assert seen >= SHARES  # no share of a quantity that no check asks for
+    assert limit_text({"op": "==", "low": "3", "high": "3"}, "1", "lossless priority") == "= 3"
