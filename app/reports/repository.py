@@ -57,7 +57,9 @@ def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
             select(Attempt).where(Attempt.engagement_id == engagement.id, Attempt.gate == attempt.gate).order_by(Attempt.created_at, Attempt.id)
         ).scalars()
     )
-    verdicts = {row.attempt_id: row for row in _verdicts(s, [a.id for a in tries])}
+    of_tries = _verdicts(s, [a.id for a in tries])
+    verdicts = {row.attempt_id: row for row in of_tries}
+    firsts = {row.attempt_id: row for row in reversed(of_tries)}
     newest = judged[-1] if judged else None
     register = _register(s, engagement, attempt)
     return Facts(
@@ -66,8 +68,8 @@ def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
         plan_hash=attempt.plan_hash,
         plan_revision=plan.revision,
         sealed_at=_iso(plan.sealed_at),
-        attempt=_attempt(attempt, verdicts.get(attempt.id)),
-        attempts=[_attempt(a, verdicts.get(a.id)) for a in tries],
+        attempt=_attempt(attempt, verdicts.get(attempt.id), firsts.get(attempt.id)),
+        attempts=[_attempt(a, verdicts.get(a.id), firsts.get(a.id)) for a in tries],
         verdict={**_verdict(newest), "manifest_hash": newest.manifest_hash, "document": newest.document} if newest else None,
         verdicts=[
             {**_verdict(row), "changed": changes(before.document, row.document) if before else []}
@@ -105,11 +107,12 @@ def _engagement(row: Engagement) -> dict[str, Any]:
     }
 
 
-def _attempt(row: Attempt, judged: VerdictRevision | None) -> dict[str, Any]:
+def _attempt(row: Attempt, judged: VerdictRevision | None, first: VerdictRevision | None) -> dict[str, Any]:
     """Return an attempt as a report tells it.
 
     The report is written by the attempt's own last step: once the attempt is judged, that writing is not part of its story, and its
     end is the time of its judgement. So the report says the same while and after it is written.
+    An attempt that measured nothing counts from its `first` judgement (a gate without measured steps, as G1), a rehearsal never.
     """
     status, ended = row.status, row.finished_at
     going_on = row.extension is not None and row.extension["judged"] is None  # its newest judgement is the one before the extension
@@ -128,7 +131,7 @@ def _attempt(row: Attempt, judged: VerdictRevision | None) -> dict[str, Any]:
         "rig_cause": row.rig_cause,
         "extension": {key: row.extension[key] for key in _EXTENSION} if row.extension else None,
         "plan_hash": row.plan_hash,
-        "counted_at": _iso(row.counted_at),
+        "counted_at": _iso(row.counted_at or (first.at if first is not None and not row.rehearsal else None)),
         "created_at": _iso(row.created_at),
         "started_at": _iso(row.started_at),
         "finished_at": _iso(ended),

@@ -19,6 +19,7 @@ from app.evidence import store
 from app.kit.clock import now
 from app.kit.db import new_id, read_session, write_session
 from app.kit.errors import NotFound
+from app.reports import format as f
 from app.reports import usecases
 from app.reports.models import Report
 from app.up.ending import STOPPED
@@ -91,6 +92,19 @@ def test_ending_the_attempt_after_its_report_was_written_changes_nothing_in_it(c
         attempt.status, attempt.verdict, attempt.finished_at = "finished", "pass", now()
         s.flush()
         assert usecases.render(within(s), attempt_id=attempt.id, language="zh-CN").id == first.id
+
+
+def test_an_attempt_that_measured_nothing_counts_in_its_report_from_its_first_judgement(cast: Cast) -> None:
+    with write_session() as s:
+        attempt = start(s, cast)
+        before = usecases.dataset(s, attempt_id=attempt.id, language="en")
+        first = judge(s, attempt)
+        judge(s, attempt, 2, "fail")
+        after = usecases.dataset(s, attempt_id=attempt.id, language="en")
+        assert attempt.counted_at is None
+        assert "counted: 0" in before["scope"]["tries"]
+        assert "counted: 1" in after["scope"]["tries"]
+        assert [row["counted"] for row in after["attempts"]] == [f.moment(first.at.isoformat())]
 
 
 def test_new_approvals_and_a_new_judgement_each_give_the_next_revision_and_the_former_stays(cast: Cast) -> None:
