@@ -39,6 +39,7 @@ class Declared:
     arm: str | None = None
     over_tiers: bool = False
     shown_as: Text = _SOME  # what tables put for the placeholder {name}
+    at_large: Text | None = None  # the title where no single name is meant, of a title that holds {name}
     share: bool = False  # of a quantity without a unit: a part of something, which people read in percent; all others are counts, names or factors
     group: str = ""  # of the plan's evidence.required: judged as declared when it is named there, else as information or not at all
 
@@ -74,14 +75,18 @@ class Declared:
 
     def left_out(self, plan: Plan) -> dict[str, Any]:
         """Return the entry of a check that the parties agreed not to test: its group is not required and its evidence was not brought."""
-        title = self.blank(plan, name=self.shown_as, kind="KIND").title
         reason = Text("The plan does not require this evidence ({g}), and none was brought.", "计划未要求此项证据（{g}），且未提供。")
-        return {"check": self.id, "title": title.json(), "reason": reason.fill(g=self.group).json()}
+        return {"check": self.id, "title": self.heading(plan).json(), "reason": reason.fill(g=self.group).json()}
 
     def not_told(self, plan: Plan) -> dict[str, Any]:
         """Return the entry of an advisory check that nothing in this attempt tells."""
-        title = self.blank(plan, name=self.shown_as, kind="KIND").title
-        return {"check": self.id, "title": title.json(), "reason": _NOT_TOLD.json()}
+        return {"check": self.id, "title": self.heading(plan).json(), "reason": _NOT_TOLD.json()}
+
+    def heading(self, plan: Plan) -> Text:
+        """Return the title of the check as a whole, as people read it: over all its tiers, and for no single name."""
+        if self.at_large is not None:
+            return self.at_large
+        return self.title.fill(tier="/".join(str(tier) for tier in plan.workload.tiers), name=self.shown_as)
 
 
 def by_agreement(declared: Declared, plan: Plan, result: CheckResult, *, brought: bool) -> CheckResult | dict[str, Any]:

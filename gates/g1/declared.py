@@ -50,6 +50,7 @@ SERIALS = Declared(
     "serial numbers found",
     rule=_BOTH_WAYS,
     limit=lambda _: Limit("set", "packed", "packed"),
+    at_large=Text("Serial numbers", "序列号"),
 )
 MODEL = Declared("g1.model", Text("Model of every part", "各部件型号"), "equal", ("inputs.json", *_DRIVES), "g1.order")
 FIRMWARE = Declared(

@@ -213,6 +213,7 @@ CHECKS = (
         "counter_{name}",
         rule=Text("seen in every sample, never back within a boot, grown by 0", "每个样本均有，同一次开机内不回退，增量为 0"),
         limit=at_most(lambda _: Decimal(0)),
+        at_large=Text("Fatal counters do not grow", "致命计数器不增长"),
         arm="candidate",
     ),
     Declared(
@@ -227,6 +228,7 @@ CHECKS = (
             "各次开机内的增量与每小时增量；计划可将其列入 g4.fatal_counters",
         ),
         severity=Severity.ADVISORY,
+        at_large=Text("Growth of what mends itself", "可自行纠正的计数增长"),
         arm="candidate",
     ),
     Declared(
@@ -253,6 +255,7 @@ CHECKS = (
         "injection_{name}",
         rule=Text("no failed request in the window after it", "其后一个窗口内无失败请求"),
         limit=at_most(lambda _: Decimal(0)),
+        at_large=Text("Recovery after injections", "注入后恢复"),
         arm="candidate",
     ),
 )

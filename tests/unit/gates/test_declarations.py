@@ -154,3 +154,11 @@ def test_a_usage_error_never_reads_as_a_verdict(words):
 
 def _pattern(title: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\\{[a-z]+\\\}", ".+", re.escape(title)))
+
+
+@pytest.mark.parametrize(("gate", "declared"), [(gate, declared) for gate in GATES for declared in DECLARED[gate]])
+def test_no_check_that_was_not_tested_is_printed_with_a_placeholder(gate, declared):
+    plan = parse_plan()
+    for row in (declared.left_out(plan), declared.not_told(plan)):
+        for said in (*row["title"].values(), *row["reason"].values()):
+            assert not re.search(r"NAME|名称|KIND|None|[{}]", said), said
