@@ -16,6 +16,7 @@ from gates.g2.declared import CHECKS as G2_CHECKS
 from gates.g3 import declared as g3
 from gates.g4.declared import CHECKS as G4_CHECKS
 from gates.rules.claim_table import CLAIMS, OF_GATES
+from gates.text import Text
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -27,6 +28,11 @@ _ARRIVAL = (
     *MORE,
     *INFORM,
 )
+_NOT_REQUIRED = Text(
+    "The plan does not require its evidence ({g}); where it is brought all the same, it is for information.",
+    "计划未要求其证据（{g}）；如仍提供，仅供参考。",
+)
+_NO_CELL = Text("The plan has no cell that measures it (workload.cells: {c}).", "计划没有测量此项的测点（workload.cells：{c}）。")
 _MAIN = (
     *(g3.FAILURES, g3.HITS, g3.IDENTITY, g3.LOAD_ERRORS, g3.TTFT_DROP, g3.THROUGHPUT_GAIN, g3.TTFT_P99, g3.TPOT_P99, g3.SLA),
     *(g3.RECOMPUTE, *g3.OPTIONAL.values(), g3.CACHED_TOKENS, g3.STORE_FAILURES),
@@ -101,9 +107,22 @@ def claim_rows(gate: str, plan: Plan) -> Iterator[dict[str, Any]]:
         }
 
 
+def not_asked(plan: Plan) -> Iterator[dict[str, Any]]:
+    """Yield what a plan does not ask for, as far as sealing it tells: {gate, title, reason}. Nobody needs to agree on it; it is shown."""
+    for gate, checks in DECLARED.items():
+        for declared in checks:
+            if declared.group and not plan.requires(declared.group):
+                reason = _NOT_REQUIRED.fill(g=declared.group)
+            elif declared in g3.OPTIONAL.values() and g3.CELLS[declared.quantity] not in plan.workload.cells:
+                reason = _NO_CELL.fill(c=g3.CELLS[declared.quantity])
+            else:
+                continue
+            yield {"gate": gate, "title": declared.heading(plan).json(), "reason": reason.json()}
+
+
 def _matches(pattern: str, ident: str) -> bool:
     head, _, tail = pattern.partition("{")
     return ident == pattern if not tail else ident.startswith(head) and len(ident) > len(head)
 
 
-__all__ = ["DECLARED", "NONE_BAD", "SHARES", "claim_rows", "declaration_of", "is_share", "rows"]
+__all__ = ["DECLARED", "NONE_BAD", "SHARES", "claim_rows", "declaration_of", "is_share", "not_asked", "rows"]

@@ -74,7 +74,7 @@ class Declared:
         return tuple(plan.workload.tiers) if self.over_tiers else (None,)
 
     def left_out(self, plan: Plan) -> dict[str, Any]:
-        """Return the entry of a check that the parties agreed not to test: its group is not required and its evidence was not brought."""
+        """Return the entry of a check that the plan does not ask for: its group is not required and its evidence was not brought."""
         reason = Text("The plan does not require this evidence ({g}), and none was brought.", "计划未要求此项证据（{g}），且未提供。")
         return {"check": self.id, "title": self.heading(plan).json(), "reason": reason.fill(g=self.group).json()}
 

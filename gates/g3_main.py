@@ -107,7 +107,7 @@ def _not_measured(plan: Plan, pairs: int) -> tuple[dict[str, Any], ...]:
         out.append({"check": SLA.id, "title": Text("SLA: TTFT p50", "SLA：TTFT p50").json(), "reason": Text("No SLA agreed.", "未约定 SLA。").json()})
     if pairs == 1:
         told = Text("The plan has one run pair, so runs cannot be compared with each other.", "计划仅有一个轮次对，轮次间无法比较。")
-        out.append({"claim": "baselines_agree", "title": TITLES["baselines_agree"].json(), "reason": told.json()})
+        out.append({"claim": "baselines_agree", "title": TITLES["baselines_agree"].json(), "reason": told.json(), "agreed": False})
     return tuple(out)
 
 

@@ -259,7 +259,7 @@ class GateJudgement:
 
     checks: tuple[CheckResult, ...]
     claims: tuple[ClaimResult, ...] = ()
-    not_tested: tuple[dict[str, Any], ...] = ()
+    not_tested: tuple[dict[str, Any], ...] = ()  # `agreed`: both parties left it out; else nobody asked for it, or nothing tells it
     figures: dict[str, Any] = field(default_factory=dict)
     risk: Text | None = None
     facts: dict[str, Any] = field(default_factory=dict)  # e.g. the baseline that G2 freezes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from app.reports import format as f
@@ -179,6 +180,16 @@ def claim_rows(claims: list[dict[str, Any]], words: Words) -> list[dict[str, Any
             }
         )
     return rows
+
+
+def untested(document: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the rows of what was not tested: those that both parties agreed on, and those that the plan does not ask for or nothing tells.
+
+    Verdicts of earlier judges do not say which (`agreed`): there the rows that name a claim are those of the plan.
+    """
+    rows = list(document.get("not_tested") or [])
+    agreed = [row for row in rows if row.get("agreed", "claim" in row)]
+    return agreed, [row for row in rows if row not in agreed]
 
 
 def _unit(unit: str, language: str) -> str:

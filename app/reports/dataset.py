@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from app.reports import format as f
-from app.reports.checks import check_row, claim_rows, claims_matrix
+from app.reports.checks import check_row, claim_rows, claims_matrix, untested
 from app.reports.extension import changed_checks, extension_of, is_open
 from app.reports.facts import Facts
 from app.reports.forms import form_rows
@@ -195,10 +195,8 @@ def _verdict(facts: Facts, words: Words) -> dict[str, Any]:
 
 def _scope(facts: Facts, words: Words) -> dict[str, Any]:
     """Return what stands on page 1 beside the verdict: what was not tested, cache policy, SLA, all tries."""
-    left_out = [
-        {"what": words.text(row.get("title")) or str(row.get("claim") or row.get("check") or ""), "reason": words.text(row.get("reason"))}
-        for row in facts.document.get("not_tested") or []
-    ]
+    agreed, others = untested(facts.document)
+    left_out, not_asked = ([_untested(row, words) for row in rows] for rows in (agreed, others))
     if not facts.document:
         left_out = [{"what": str(row.get("claim", "")), "reason": words.text(row.get("reason"))} for row in facts.plan.get("not_tested") or []]
     cache = str((facts.plan.get("arms") or {}).get("array_cache") or "")
@@ -206,11 +204,16 @@ def _scope(facts: Facts, words: Words) -> dict[str, Any]:
     return {
         "not_tested": [{**row, "reason": row["reason"] or words("not_tested_default")} for row in left_out],
         "not_tested_none": words("not_tested_none"),
+        "not_asked": not_asked,
         "array_cache": words.of("array_cache", cache) if facts.gate in ("G2", "G3", "G4") and cache else "",
-        "sla": words("no_sla") if facts.gate == "G3" and not sla and not any("SLA" in row["what"] for row in left_out) else "",
+        "sla": words("no_sla") if facts.gate == "G3" and not sla and not any("SLA" in row["what"] for row in not_asked) else "",
         "tries": counts(facts, words),
         "register": open_sentence(facts.deviations, words),
     }
+
+
+def _untested(row: dict[str, Any], words: Words) -> dict[str, str]:
+    return {"what": words.text(row.get("title")) or str(row.get("claim") or row.get("check") or ""), "reason": words.text(row.get("reason"))}
 
 
 def _rule(facts: Facts, words: Words) -> dict[str, Any]:

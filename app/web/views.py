@@ -9,7 +9,7 @@ from typing import Any
 from app.kit.clock import now
 from app.kit.i18n import N_, language_tag, translate
 from app.kit.words import word
-from app.reports.checks import check_row, claim_rows, claims_matrix, value_text
+from app.reports.checks import check_row, claim_rows, claims_matrix, untested, value_text
 from app.reports.format import duration
 from app.reports.thresholds import threshold_rows
 from app.reports.words import Words
@@ -146,7 +146,15 @@ def verdict_tables(document: Mapping[str, Any], locale: str) -> Data:
     groups = [{"severity": severity, "rows": [row for row in rows if row["severity"] == severity]} for severity in ("blocking", "advisory")]
     claims = list(document.get("claims") or [])
     intervals = any(row["interval"] for row in rows)  # a gate without any shows no empty column
-    return {"checks": groups, "intervals": intervals, "matrix": claims_matrix(claims, words), "claims": claim_rows(claims, words)}
+    agreed, others = untested(document)
+    return {
+        "checks": groups,
+        "intervals": intervals,
+        "matrix": claims_matrix(claims, words),
+        "claims": claim_rows(claims, words),
+        "not_tested": agreed,
+        "not_asked": others,
+    }
 
 
 def otherwise(told: Data, locale: str) -> Data:

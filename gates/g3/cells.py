@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gates import remedies
 from gates.declared import Declared
-from gates.g3.declared import OPTIONAL
+from gates.g3.declared import CELLS, OPTIONAL
 from gates.g3.limits import geometric
 from gates.g3.published import with_published
 from gates.model import CheckResult, Verdict
@@ -25,7 +25,6 @@ from gates.text import Text
 if TYPE_CHECKING:
     from gates.bundle import Bundle
 
-CELLS = {"model_load_speedup": "model_load", "checkpoint_speedup": "checkpoint", "tier_read_bandwidth": "tier_read"}
 FILE = "cells.jsonl"
 
 

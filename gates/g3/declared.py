@@ -213,4 +213,6 @@ TIER_READ = Declared(
     arm="candidate",
 )
 ANSWERS_FOR = {"failures": FAILURES, "external_hits": HITS, "output_identity": IDENTITY}
+# The cell that measures each optional claim.
+CELLS = {"model_load_speedup": "model_load", "checkpoint_speedup": "checkpoint", "tier_read_bandwidth": "tier_read"}
 OPTIONAL = {"model_load_speedup": MODEL_LOAD, "checkpoint_speedup": CHECKPOINT, "tier_read_bandwidth": TIER_READ}

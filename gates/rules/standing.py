@@ -144,6 +144,7 @@ def not_tested(plan: Plan) -> tuple[dict[str, Any], ...]:
             "claim": n.claim,
             "title": TITLES[n.claim].json() if n.claim in TITLES else Text(n.claim, n.claim).json(),
             "reason": Text(n.reason, n.reason).json(),
+            "agreed": True,
         }
         for n in plan.not_tested
     )
@@ -154,7 +155,7 @@ def counters_left_out(plan: Plan) -> tuple[dict[str, Any], ...]:
     title = Text("Fatal counter of the soak: {name}", "稳定性运行的致命计数器：{name}")
     reason = Text("g4.fatal_counters of the plan does not name it.", "计划的 g4.fatal_counters 未列入。")
     names = [name for name in default_data()["g4"]["fatal_counters"] if name not in plan.g4.fatal_counters]
-    return tuple({"claim": f"counter_{name}", "title": title.fill(name=name).json(), "reason": reason.json()} for name in names)
+    return tuple({"claim": f"counter_{name}", "title": title.fill(name=name).json(), "reason": reason.json(), "agreed": True} for name in names)
 
 
 def _remedy(doubtful: Sequence[ClaimResult]) -> str:

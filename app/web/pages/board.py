@@ -115,6 +115,7 @@ def engagement_page(request: Request, who: Guest, engagement_id: str, error: Qua
 @router.get("/engagements/{engagement_id}/plan")
 def plan(request: Request, engagement_id: str, who: Signed) -> Response:
     """Show the limits as sealed, the hash, the calendar."""
+    from gates.declarations import not_asked
     from gates.plan import load_plan
     from gates.rules.standing import counters_left_out, not_tested  # brings numpy: only who shows a plan pays for it
 
@@ -133,6 +134,7 @@ def plan(request: Request, engagement_id: str, who: Signed) -> Response:
         odds=chances,
         plan=data["plan"]["data"],
         left_out=(*not_tested(sealed), *counters_left_out(sealed)),
+        not_asked=tuple(not_asked(sealed)),
         thresholds=views.thresholds(data["plan"]["data"], who.locale),
         marks=views.marks(data, simulated=data["simulated"]),
         inbox=inbox,

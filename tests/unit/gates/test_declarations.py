@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from app.commands.gate import register
 from gates.canonical import plain
-from gates.declarations import DECLARED, claim_rows, declaration_of, rows
+from gates.declarations import DECLARED, claim_rows, declaration_of, not_asked, rows
 from gates.declared import DIRECTIONS
 from gates.describe import page
 from gates.judge import judge
@@ -162,3 +162,14 @@ def test_no_check_that_was_not_tested_is_printed_with_a_placeholder(gate, declar
     for row in (declared.left_out(plan), declared.not_told(plan)):
         for said in (*row["title"].values(), *row["reason"].values()):
             assert not re.search(r"NAME|名称|KIND|None|[{}]", said), said
+
+
+def test_a_plan_tells_what_it_does_not_ask_for_before_it_is_sealed():
+    def titles(differences):
+        return {(row["gate"], row["title"]["en"]) for row in not_asked(parse_plan(differences))}
+
+    usual = titles({})
+    assert ("G1", "RDMA bandwidth of the ports") in usual
+    asked = titles({"evidence": {"required": [*parse_plan().evidence.required, "rdma_bandwidth"]}, "workload": {"cells": ["model_load"]}})
+    assert len(usual - asked) == 2
+    assert not asked - usual

@@ -86,7 +86,7 @@ def test_a_group_that_the_plan_does_not_require_is_told_for_information_when_it_
     assert (result.verdict, result.severity) == (Verdict.FAIL, Severity.ADVISORY)
 
 
-def test_a_group_that_is_not_required_and_was_not_brought_is_not_tested_by_agreement(whole):
+def test_a_group_that_is_not_required_and_was_not_brought_is_not_tested(whole):
     files = {path: data for path, data in whole.items() if "mlnx-qos" not in path}
     rows = [row for row in json.loads(files[f"{SURVEY}commands.json"]) if row["tool"] != "mlnx-qos"]
     judgement = judged({**files, f"{SURVEY}commands.json": json.dumps(rows).encode()}, evidence={"required": []})

@@ -132,7 +132,8 @@ def test_the_volume_is_judged_by_its_geometry_and_members(edit, name, verdict):
     assert checks(with_volume(edit))[name]["verdict"] == verdict
 
 
-def test_a_volume_that_the_plan_does_not_require_is_not_tested_by_agreement():
+def test_a_volume_that_the_plan_does_not_require_is_not_tested_and_nobody_agreed_on_it():
     found = checks(g2_evidence(plan=small_plan(TINY)))
+    assert not any(n.get("agreed") for n in found["not_tested"])
     assert {"g2.volume.raid", "g2.volume.stripe", "g2.volume.mount"} <= {n.get("check") for n in found["not_tested"]}
     assert found["verdict"] == "pass"

@@ -100,6 +100,18 @@ def test_page_one_data_tells_rehearsals_attempts_and_what_was_not_tested() -> No
     assert [(a["kind"], a["verdict"]) for a in data["attempts"]] == [("rehearsal", "none"), ("formal", "pass")]
 
 
+def test_what_nobody_agreed_on_does_not_stand_under_what_the_parties_left_out() -> None:
+    same = {"title": Text("RDMA bandwidth", "RDMA 带宽").json(), "reason": Text("The plan does not require it.", "计划未要求。").json()}
+    rows = [
+        {"check": "g1.rdma.bandwidth", **same},
+        {"claim": "replay", **same, "agreed": True},
+        {"claim": "baselines_agree", **same, "agreed": False},
+    ]
+    data = build(samples.facts("G3", document=samples.document("G3", not_tested=rows)), "zh-CN")
+    assert len(data["scope"]["not_tested"]) == 1
+    assert [row["what"] for row in data["scope"]["not_asked"]] == ["RDMA 带宽", "RDMA 带宽"]
+
+
 def test_a_fail_of_a_stopping_gate_prints_stop_loss_and_the_objection_window() -> None:
     document = samples.document("G3", "fail", checks=samples.g3_checks(Decimal("0.2499")))
     data = build(samples.facts("G3", "fail", document=document), "zh-CN")
