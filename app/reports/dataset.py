@@ -19,6 +19,7 @@ from app.reports.words import Words
 
 SCHEMA = 1
 TEMPLATE_VERSION = "1"
+_LAST = "G4"  # no gate comes after it
 
 
 def build(facts: Facts, language: str, *, revision: int = 0, revisions: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:
@@ -246,13 +247,10 @@ def _consequence(facts: Facts, words: Words) -> dict[str, Any]:
     else:
         way_on = facts.document.get("extension") or {}
         action = "extend" if word == "inconclusive" and way_on.get("may") is True and not facts.attempt.get("extension") else word
-        sentences = [
-            words(
-                f"consequences.{action}",
-                pairs=way_on.get("pairs"),
-                sign_off=words.of("values", (policy.get("sign_off") or {}).get(facts.gate, "recorded")),
-            )
-        ]
+        sentences = [words(f"consequences.{action}", pairs=way_on.get("pairs"))]
+        sign_off = str((policy.get("sign_off") or {}).get(facts.gate, "recorded"))
+        if word == "pass" or (word == "conditional" and sign_off == "required"):
+            sentences.append(words(f"ways_on.{'last' if facts.gate == _LAST else 'next'}_{sign_off}"))
     return {"action": action, "stop": word == "fail" and action == "stop", "sentences": sentences}
 
 

@@ -243,3 +243,13 @@ def test_an_extension_is_told_with_time_reason_pairs_and_both_judgements() -> No
     assert build(samples.facts("G3"), "en")["extension"] == {}
     doc = samples.document("G3", "inconclusive") | {"extension": {"pairs": 2, "done": None, "may": True, "reason": told["why"]}}
     assert "extended by 2 run pairs" in build(samples.facts("G3", "inconclusive", document=doc), "en")["consequence"]["sentences"][0]
+
+
+@pytest.mark.parametrize(("gate", "waits"), [("G1", False), ("G2", False), ("G3", True), ("G4", True)])
+def test_what_follows_a_pass_waits_for_the_sign_off_only_where_the_plan_requires_it(gate: str, waits: bool) -> None:
+    facts = samples.facts(gate)
+    assert (facts.plan["policy"]["sign_off"][gate] == "required") is waits
+    en, zh = ("".join(build(facts, language)["consequence"]["sentences"]) for language in ("en", "zh-CN"))
+    assert ("once both parties have signed" in en, "双方签署本报告后" in zh) == (waits, waits)
+    assert ("nothing waits for it" in en, "后续无须等待" in zh) == (not waits, not waits)
+    assert ("the next gate may start" in en.lower()) is (gate != "G4")
