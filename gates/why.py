@@ -98,14 +98,14 @@ def _change(verdict: Verdict, check: CheckResult, way_on: Mapping[str, Any] | No
         return (
             told
             if not value
-            else Text(f"{told.en} (value {value}, limit {limit}, margin {margin})", f"{told.zh}（实测 {value}，限值 {limit}，余量 {margin}）")
+            else Text(f"{told.en} (value {value}, limit {limit}, margin {margin.en})", f"{told.zh}（实测 {value}，限值 {limit}，余量 {margin.zh}）")
         )
     if verdict is Verdict.FAIL:
         value, limit, margin = _numbers(check)
         if value:
             return Text(
-                f"value {value}, limit {limit}, margin {margin}: only a new attempt that meets the limit would change it",
-                f"实测 {value}，限值 {limit}，余量 {margin}：仅当新的尝试达到限值方可改变",
+                f"value {value}, limit {limit}, margin {margin.en}: only a new attempt that meets the limit would change it",
+                f"实测 {value}，限值 {limit}，余量 {margin.zh}：仅当新的尝试达到限值方可改变",
             )
         return Text("only a new attempt that meets it would change it", "仅当新的尝试达标方可改变")
     if verdict is Verdict.INCONCLUSIVE and way_on and way_on.get("reason"):
@@ -125,17 +125,27 @@ def _distance(check: CheckResult) -> Decimal | None:
     return abs(check.margin) / min(abs(e) for e in edges)
 
 
-def _numbers(check: CheckResult) -> tuple[str, str, str]:
+def _numbers(check: CheckResult) -> tuple[str, str, Text]:
     """Return value, limit and margin as people read them; empty where the check measured nothing."""
     limit = check.limit
     edges = [e for e in (limit.low, limit.high) if isinstance(e, Decimal)]
     if not isinstance(check.value, Decimal) or not edges:
-        return "", "", ""
+        return "", "", Text("", "")
     shown = {"<=": "≤ {h}", ">=": "≥ {l}", "==": "= {h}", "band": "{l} … {h}"}.get(limit.op, "{l}{h}")
     low = figure(limit.low, check.unit, check.quantity, *edges) if isinstance(limit.low, Decimal) else ""
     high = figure(limit.high, check.unit, check.quantity, *edges) if isinstance(limit.high, Decimal) else ""
-    margin = "-" if check.margin is None else figure(check.margin, check.unit, check.quantity)
-    return figure(check.value, check.unit, check.quantity, *edges), shown.format(l=low, h=high), margin
+    return figure(check.value, check.unit, check.quantity, *edges), shown.format(l=low, h=high), _margin(check)
+
+
+def _margin(check: CheckResult) -> Text:
+    """Return the distance to the limit with its sign: of a share in percentage points, as the report's table has it."""
+    if check.margin is None:
+        return Text("-", "-")
+    text = ("+" if check.margin.is_finite() and check.margin > 0 else "") + figure(check.margin, check.unit, check.quantity, Decimal(0))
+    if not is_share(check.quantity, check.unit):
+        return Text(text, text)
+    number = text.removesuffix(" %")
+    return Text(f"{number} pp", f"{number} 个百分点")
 
 
 def _beyond(check: CheckResult) -> Text:

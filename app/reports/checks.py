@@ -75,7 +75,7 @@ def margin_text(margin: Any, unit: str, quantity: str, language: str = "en") -> 
         return ""
     plus = "+" if got > 0 else ""
     if is_share(quantity, unit):
-        points = "百分点" if f.zh(language) else "pp"
+        points = "个百分点" if f.zh(language) else "pp"
         return f"{plus}{f.rounded(got * 100, 2, (got * 0,))} {points}"
     return plus + value_text(got, unit, quantity, (0,), language)
 

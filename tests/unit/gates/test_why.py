@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from app.reports.checks import margin_text
 from gates import remedies
 from gates.judge import judge
 from gates.model import Because, CheckResult, Limit, Verdict
@@ -47,15 +48,15 @@ def test_a_pass_names_what_was_nearest_to_its_limit_and_what_would_make_it_a_fai
     told = why(GATE, Verdict.PASS, [far, near, check(Verdict.PASS, "0", Limit("<=", high=D(0)), "0")])
     one_sentence(told)
     assert "all 3 blocking checks" in told.en
-    assert "25.96 % (limit ≥ 25.00 %, margin 0.96 %); less than 25.00 % would make it a fail" in told.en
-    assert "25.96 %（限值 ≥ 25.00 %，余量 0.96 %）；低于 25.00 % 即为不通过" in told.zh
+    assert "25.96 % (limit ≥ 25.00 %, margin +0.96 pp); less than 25.00 % would make it a fail" in told.en
+    assert "25.96 %（限值 ≥ 25.00 %，余量 +0.96 个百分点）；低于 25.00 % 即为不通过" in told.zh
 
 
 def test_a_fail_says_by_how_much_and_what_alone_would_change_it():
     told = why(GATE, Verdict.FAIL, [check(Verdict.FAIL, "0.2499", margin="-0.0001"), check(Verdict.FAIL, "0.1", margin="-0.15")])
     one_sentence(told)
-    assert "value 24.99 %, limit ≥ 25.00 %, margin -0.01 %: only a new attempt that meets the limit would change it (1 more)" in told.en
-    assert "实测 24.99 %，限值 ≥ 25.00 %，余量 -0.01 %" in told.zh
+    assert "value 24.99 %, limit ≥ 25.00 %, margin -0.01 pp: only a new attempt that meets the limit would change it (1 more)" in told.en
+    assert "实测 24.99 %，限值 ≥ 25.00 %，余量 -0.01 个百分点" in told.zh
 
 
 @pytest.mark.parametrize("because", list(Because))
@@ -147,3 +148,15 @@ def test_windows_with_too_few_requests_say_how_many_are_missing():
 )
 def test_figures_read_as_people_read_them(value: str, unit: str, quantity: str, against: str, shown: str):
     assert figure(D(value), unit, quantity, D(against)) == shown
+
+
+def test_a_margin_is_told_as_in_the_table_of_the_report():
+    for quantity, value, limit, margin in (
+        ("ttft_p50_drop", "0.2596", "0.25", "0.0096"),
+        ("ttft_p50_drop", "0.24999", "0.25", "-0.00001"),
+        ("photos", "3", "2", "1"),
+    ):
+        found = check(Verdict.FAIL, value, Limit(">=", low=D(limit)), margin, quantity=quantity)
+        told = why(GATE, Verdict.FAIL, [found])
+        assert f"margin {margin_text(margin, '1', quantity)}:" in told.en
+        assert f"余量 {margin_text(margin, '1', quantity, 'zh-CN')}：" in told.zh

@@ -84,7 +84,7 @@ def test_ratios_are_percent_and_counts_stay_counts() -> None:
     assert value_text("0.8123", "1", "ttft_p99_ratio", ("1.05",)) == "0.8123"
     assert value_text("N/A", "1", "ttft_p50_drop") == "N/A"
     assert margin_text("-0.0001", "1", "ttft_p50_drop") == "-0.01 pp"
-    assert margin_text("0.0096", "1", "ttft_p50_drop", "zh-CN") == "+0.96 百分点"
+    assert margin_text("0.0096", "1", "ttft_p50_drop", "zh-CN") == "+0.96 个百分点"
 
 
 def _declared_without_unit() -> list[tuple[str, str, dict[str, Any]]]:
