@@ -23,7 +23,7 @@ from gates.rules.rig import rig_checks
 from gates.rules.run_claims import run_claims
 from gates.rules.standing import Standing, leave_out, not_tested, refused, validity_check
 from gates.steps import judge_step, report_step, run_step
-from gates.text import Text
+from gates.text import Text, amid
 
 _RISK = Text(
     "Decision rule: the coefficient of variation of the runs against its limit; with few runs it is itself uncertain, and both parties bear that.",
@@ -87,7 +87,7 @@ def frozen(data: Findings) -> dict[str, Any]:
 def _repeatable(plan: Plan, data: Findings, standing: Standing, tier: int, what: str) -> CheckResult:
     """Hold the coefficient of variation (sample standard deviation over mean) against its limit, exactly: variance against (limit x mean)^2."""
     limit = plan.g2.repeatability_cv_max
-    name = Text("TTFT p50", "TTFT p50") if what == "ttft_p50" else Text("Output throughput", "输出吞吐")
+    name = Text("TTFT p50", amid("TTFT p50")) if what == "ttft_p50" else Text("Output throughput", "输出吞吐")
     files = tuple(run.pack.path("records.jsonl") for run in data.runs)
     missing = Text("A run has no statistics at this tier.", "有轮次在该档位没有统计。")
     declared = TTFT_CV if what == "ttft_p50" else THROUGHPUT_CV

@@ -38,3 +38,9 @@ class Text:
     def in_language(self, language: str) -> str:
         """Return the half for a locale name: anything that starts with zh is Chinese."""
         return self.zh if language.startswith("zh") else self.en
+
+
+def amid(term: str) -> str:
+    """Return a term as it stands amid Chinese words: with a space at an end that is a Latin letter or a digit, with none at a Chinese one."""
+    before, after = (" " if end.isascii() and end.isalnum() else "" for end in (term[:1], term[-1:]))
+    return f"{before}{term}{after}"

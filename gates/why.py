@@ -12,7 +12,7 @@ from typing import Any
 from gates.declarations import is_share
 from gates.model import Because, CheckResult, Severity, Verdict
 from gates.rules.estimates import percent
-from gates.text import Text
+from gates.text import Text, amid
 
 _BECAUSE = {
     Because.GUARD: Text(
@@ -30,15 +30,15 @@ _BECAUSE = {
 }
 _UNSAID = Text("a new attempt that answers it would change it", "新的尝试予以回答方可改变")  # every check of a gate says more (CheckResult.change)
 _SENTENCES = {
-    Verdict.PASS: Text("{g} passed: all {n} blocking checks are met; {tail}.", "{g} 通过：{n} 个否决项全部达标；{tail}。"),
-    Verdict.FAIL: Text("{g} failed: {what}; {tail}{more}.", "{g} 不通过：{what}；{tail}{more}。"),
+    Verdict.PASS: Text("{g} passed: all {n} blocking checks are met; {tail}.", "{g}通过：{n} 个否决项全部达标；{tail}。"),
+    Verdict.FAIL: Text("{g} failed: {what}; {tail}{more}.", "{g}不通过：{what}；{tail}{more}。"),
     Verdict.CONDITIONAL: Text(
         "{g} passed on conditions, and goes on only with the approval of both parties: {what}; {tail}{more}.",
-        "{g} 有条件通过，须经双方确认方可继续：{what}；{tail}{more}。",
+        "{g}有条件通过，须经双方确认方可继续：{what}；{tail}{more}。",
     ),
-    Verdict.INCONCLUSIVE: Text("{g} is inconclusive, nothing was proven: {what}; {tail}{more}.", "{g} 无法判定，未能证明：{what}；{tail}{more}。"),
+    Verdict.INCONCLUSIVE: Text("{g} is inconclusive, nothing was proven: {what}; {tail}{more}.", "{g}无法判定，未能证明：{what}；{tail}{more}。"),
     Verdict.INVALID: Text(
-        "{g} is invalid, nothing is said about the product: {what}; {tail}{more}.", "{g} 无效，对产品不作结论：{what}；{tail}{more}。"
+        "{g} is invalid, nothing is said about the product: {what}; {tail}{more}.", "{g}无效，对产品不作结论：{what}；{tail}{more}。"
     ),
 }
 
@@ -86,8 +86,8 @@ def _nearest(checks: Sequence[CheckResult]) -> Text:
     beyond = _beyond(found)
     return Text(
         "nearest to its limit is {t} with {v} (limit {l}, margin {m}); {b} would make it a fail",
-        "最接近限值的是 {t}：{v}（限值 {l}，余量 {m}）；{b} 即为不通过",
-    ).fill(t=found.title, v=value, l=limit, m=margin, b=beyond)
+        "最接近限值的是{t}：{v}（限值 {l}，余量 {m}）；{b} 即为不通过",
+    ).fill(t=Text(found.title.en, amid(found.title.zh).rstrip()), v=value, l=limit, m=margin, b=beyond)
 
 
 def _change(verdict: Verdict, check: CheckResult, way_on: Mapping[str, Any] | None) -> Text:

@@ -17,19 +17,19 @@ _THIN = 1.645  # standard errors: a margin below them is missed by chance in mor
 
 _EQUAL = Text(
     "c{t}: the expected {n} of {v} equals the limit of {l}: whether it is met is a coin toss.",
-    "c{t}：预期{n} {v} 恰等于限值 {l}：能否达标近乎抛硬币。",
+    "c{t}：{n} {v} 恰等于限值 {l}：能否达标近乎抛硬币。",
 )
 _NEAR = Text(
     "c{t}: the expected {n} of {v} is {d} points from the limit of {l}, the estimate itself varies by {e} (one standard error): a thin margin.",
-    "c{t}：预期{n} {v} 距限值 {l} 仅 {d} 个百分点，估计值自身的标准误为 {e} 个百分点：余量过薄。",
+    "c{t}：{n} {v} 距限值 {l} 仅 {d} 个百分点，估计值自身的标准误为 {e} 个百分点：余量过薄。",
 )
-_MISSED = Text("c{t}: the expected {n} of {v} does not meet the limit of {l}.", "c{t}：预期{n} {v} 达不到限值 {l}。")
-_ABOVE = Text("c{t}: the expected {n} of {v} lies above the band, which ends at {l}.", "c{t}：预期{n} {v} 高于区间上限 {l}。")
+_MISSED = Text("c{t}: the expected {n} of {v} does not meet the limit of {l}.", "c{t}：{n} {v} 达不到限值 {l}。")
+_ABOVE = Text("c{t}: the expected {n} of {v} lies above the band, which ends at {l}.", "c{t}：{n} {v} 高于区间上限 {l}。")
 _TOO_MUCH = Text(
     "c{t}: a drop of {d} can bring at most +{m} throughput when the decode time stays; {v} is expected.",
     "c{t}：解码时间不变时，{d} 的降幅最多带来 +{m} 的吞吐提升，而预期为 {v}。",
 )
-_DROP, _GAIN = Text("TTFT p50 drop", "TTFT p50 降幅"), Text("throughput gain", "吞吐提升")
+_DROP, _GAIN = Text("TTFT p50 drop", "预期 TTFT p50 降幅"), Text("throughput gain", "预期吞吐提升")
 
 
 def warnings(plan: Plan, effects: Effects, noise: Noise) -> tuple[Text, ...]:

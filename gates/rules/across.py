@@ -14,7 +14,7 @@ from gates.rules.claim import Finding, Findings, Run, fold, holds, lacking
 from gates.rules.decision import Effect
 from gates.rules.engine import IDENTITY
 from gates.rules.estimates import TierStats, percent, to_decimal
-from gates.text import Text
+from gates.text import Text, amid
 
 _FEW = Text("a run has no statistics at this tier.", "有轮次在该档位没有统计。")
 _G2 = Text("a frozen baseline of a G2 that passed, with every tier of this plan, would change it", "G2 通过并冻结含本计划各档位的基线后方可改变")
@@ -61,7 +61,7 @@ def baselines_agree(data: Findings) -> ClaimResult:
                     reason = Text(
                         "c{t}: two baseline runs typically differ in {n} by {v} (at most {l}).", "c{t}：任两轮基线的{n}通常相差 {v}（上限 {l}）。"
                     )
-                words = {"t": tier, "n": Text(name, name_zh), "v": percent(spread, limit), "l": percent(limit)}
+                words = {"t": tier, "n": Text(name, amid(name_zh)), "v": percent(spread, limit), "l": percent(limit)}
                 if is_bounded(values, decision):
                     spread = least_difference(values, decision.confidence)
                     reason = Text(
@@ -102,7 +102,7 @@ def g2_agreement(data: Findings, frozen: Any) -> ClaimResult:
                 effect = from_frozen(Fraction(base), values)
                 off = abs(effect.value(limit, -limit))
                 reason = Text("c{t}: {n} is {v} away from the frozen G2 baseline (at most {l}).", "c{t}：{n}与已冻结的 G2 基线相差 {v}（上限 {l}）。")
-                reason = reason.fill(t=tier, n=Text(name, name_zh), v=percent(off, limit), l=percent(limit))
+                reason = reason.fill(t=tier, n=Text(name, amid(name_zh)), v=percent(off, limit), l=percent(limit))
                 yield Finding(holds(near(effect, limit)), reason, off, None, tier, ("evidence/inputs.json",))
 
     return fold(data.plan, "g2_agreement", "baseline", findings())

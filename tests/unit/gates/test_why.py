@@ -115,6 +115,7 @@ def test_real_verdicts_explain_themselves(make, verdict: str, says: str):
     assert document["verdict"] == verdict, told.en
     assert says in told.en
     assert told.zh.endswith("。")
+    assert not re.search(r"[\u4e00-\u9fff] [\u4e00-\u9fff]|[\u4e00-\u9fff][,:;]|[\u4e00-\u9fff][A-Za-z0-9]{2}|限值的是[!-~]", told.zh), told.zh
 
 
 def test_a_soak_that_a_reboot_broke_says_whose_approval_would_change_it():

@@ -84,7 +84,7 @@ def test_every_page_carries_marks_number_page_of_pages_and_manifest_hash(gate: s
         assert "缩时稳定性运行、模拟目标，不得用于签署" in flat
         assert data["document"]["number"] in flat
         assert data["integrity"]["manifest_hash"].removeprefix("sha256:")[:16] in flat
-        assert (f"第{n}页共{len(found)}页" if language == "zh-CN" else f"Page{n}of{len(found)}") in flat
+        assert (f"第{n}页，共{len(found)}页" if language == "zh-CN" else f"Page{n}of{len(found)}") in flat
 
 
 @pytest.mark.parametrize(("gate", "language"), BOTH)

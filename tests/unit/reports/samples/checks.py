@@ -105,8 +105,8 @@ def g2_checks() -> list[CheckResult]:
             "source": "g2.repeatability_cv_max",
             "evidence": tuple(f"evidence/run-{i}/gpu01/records.jsonl" for i in (1, 2, 3)),
         }
-        for name, en, zh in (("ttft_cv", "TTFT p50 repeats", "TTFT p50 重复性"), ("throughput_cv", "Throughput repeats", "吞吐重复性")):
-            value = D(cv) if name == "ttft_cv" else D(cv) / 2
+        for name, en, zh in (("ttft_p50_cv", "TTFT p50 repeats", "TTFT p50 重复性"), ("throughput_cv", "Throughput repeats", "吞吐重复性")):
+            value = D(cv) if name == "ttft_p50_cv" else D(cv) / 2
             out.append(
                 check(
                     f"g2.{name}.c{tier}",
@@ -193,7 +193,7 @@ def g4_checks() -> list[CheckResult]:
             "每小时 TTFT p50 漂移",
             D("0.0112"),
             Limit("<=", None, D("0.05")),
-            quantity="hourly_drift",
+            quantity="drift_ttft_p50",
             margin=D("0.0388"),
             **where,
         ),
