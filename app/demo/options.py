@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -106,11 +105,9 @@ def engagement_text(options: DemoOptions) -> str:
             file=str(source),
         )
     document: dict[str, Any] = load_yaml(text)
-    # Another demo, or anything else, may hold the port; a venv and a model given by relative paths lie below the checkout.
     engine = document["targets"]["engine"]
     check_faults(options.faults, simulated_engine=engine.get("kind") == "lab")
-    if isinstance(engine.get("port"), int):
-        engine["port"] = _free_port(engine["port"])
+    # A venv and a model given by relative paths lie below the checkout.
     engine.update({key: str(ROOT / engine[key]) for key in ("venv", "model_dir") if key in engine})
     _part(document, "plan", "decision")["seed"] = options.seed
     if options.soak:
@@ -147,19 +144,6 @@ def _part(document: dict[str, Any], *path: str) -> dict[str, Any]:
         document[key] = document.get(key) or {}
         document = document[key]
     return document
-
-
-def _free_port(wanted: int) -> int:
-    """Return the wanted port of the loopback interface, or any free one when it is taken."""
-    for port in (wanted, 0):
-        with socket.socket() as door:
-            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                door.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(door.getsockname()[1])
-    raise BadInput("no_port", N_("No port of 127.0.0.1 is free for the engine."))
 
 
 def _exact(value: Decimal) -> str:

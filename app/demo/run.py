@@ -12,13 +12,14 @@ from typing import Any
 
 from rich.console import Console
 
-from app.demo import medium
+from app.demo import medium, ports
 from app.demo.options import DemoOptions, dumped, engagement_text
 from app.demo.progress import Progress
 from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_
 from app.kit.terminal import interrupt_once, on_end, unheard
 from gates.plan import load_yaml
+from gates.text import Text
 
 MARKER = ".quadgate-demo"
 GATES = ("G1", "G2", "G3", "G4")
@@ -42,12 +43,30 @@ def run_demo(options: DemoOptions, console: Console) -> dict[str, Any]:
             raise Refused(
                 "medium_in_use", N_("{what} is left of an earlier demo and in use. End what uses it, then start again."), what=", ".join(left)
             )
-        prepare(out)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise Refused("folder_unusable", N_("{folder} cannot hold a demo: {reason}."), folder=str(out), reason=reason) from error
-    with Progress(console) as progress, media_of(out / "state", text, progress) as fitted, running(supervisor, progress, web=options.web):
-        return Demo(options, out, fitted, supervisor, progress).run()
+        raise _unusable(out, error) from error
+    with ports_of(text, own=options.engagement is not None) as (text, moved):  # what an earlier demo left has given its port back
+        try:
+            prepare(out)
+        except OSError as error:
+            raise _unusable(out, error) from error
+        with Progress(console) as progress:
+            if moved:
+                progress.both(moved.en, moved.zh, "!", "yellow")
+            with media_of(out / "state", text, progress) as fitted, running(supervisor, progress, web=options.web):
+                return Demo(options, out, fitted, supervisor, progress).run()
+
+
+def _unusable(out: Path, error: OSError) -> Refused:
+    return Refused("folder_unusable", N_("{folder} cannot hold a demo: {reason}."), folder=str(out), reason=error.strerror or str(error))
+
+
+@contextmanager
+def ports_of(text: str, *, own: bool) -> Iterator[tuple[str, Text | None]]:
+    """Give the engagement file with ports that are this demo's, and what to say where they are others than it names."""
+    document = load_yaml(text)
+    with ports.kept(document["targets"]["engine"], own=own) as moved:
+        yield (dumped(document) if moved else text), moved
 
 
 def prepare(out: Path) -> None:
