@@ -12,6 +12,7 @@ import typer
 from app.commands.language import Language
 from app.commands.plan_odds import HELP as ODDS_HELP
 from app.commands.plan_odds import odds
+from app.engagements.file import check_document
 from app.kit.i18n import N_
 from app.kit.terminal import say
 from gates.plan import InvalidPlan, Plan, load_yaml, parse_plan
@@ -19,7 +20,7 @@ from gates.schema import FieldProblem
 from gates.text import Text
 
 HELP = N_(
-    "Check a plan: print its hash, or one sentence for each problem. Exit 0 usable, 65 not.\n\n"
+    "Check a plan, or a whole engagement file: print the plan's hash, or one sentence for each problem. Exit 0 usable, 65 not.\n\n"
     "The chances of G3 under the plan, and thin margins, are said on standard error, so that the hash stands alone."
 )
 NOT_USABLE = 65  # EX_DATAERR: 1 to 4 are verdicts
@@ -45,8 +46,12 @@ def check(
     """Print the hash on standard output, what to know before sealing on standard error."""
     from gates.odds.document import at_sealing
 
-    plan = read_or_refuse(file, language, as_json=as_json)
-    found = at_sealing(plan, targets=targets_in(read_yaml_of(file)))
+    try:
+        document = read_yaml_of(file)
+        plan = check_document(document) if is_engagement(document) else parse_plan(differences_in(document))
+    except InvalidPlan as error:
+        refuse(error, file, language, as_json=as_json)
+    found = at_sealing(plan, targets=targets_in(document))
     if as_json:
         typer.echo(json.dumps({"hash": plan.hash, "plan": plan.data, "odds": found}, ensure_ascii=False))
         return
@@ -90,13 +95,18 @@ def read_yaml_of(file: Path) -> Any:
     return load_yaml(text)
 
 
+def is_engagement(data: Any) -> bool:
+    """Tell whether a file's data are an engagement's: a plan has none of these keys."""
+    return isinstance(data, Mapping) and not {"engagement", "order", "packing_list", "targets"}.isdisjoint(data)
+
+
 def targets_in(data: Any) -> Any:
     """Return the section `targets` of an engagement file; None for a plan."""
-    return data.get("targets") if isinstance(data, Mapping) and "engagement" in data else None
+    return data.get("targets") if is_engagement(data) else None
 
 
 def differences_in(data: Any) -> Any:
-    """Return the differences from the default plan that a file states. An engagement file names its `engagement`; a plan has no such key."""
-    if isinstance(data, Mapping) and "engagement" in data:
+    """Return the differences from the default plan that a file states."""
+    if is_engagement(data):
         data = data.get("plan")
     return {} if data is None else data

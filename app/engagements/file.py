@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.engagements.engine_keys import check_engine_keys
 from app.engagements.shape import FILE
 from app.kit.errors import BadInput, FieldProblem
 from app.kit.i18n import N_
@@ -46,19 +47,9 @@ class EngagementFile:
 
 def read_file(text: str) -> EngagementFile:
     """Return the checked parts. Raises BadInput with one sentence for each problem."""
-    document = _document(text)
-    problems = Problems()
-    _no_secrets(document, problems)
-    read = FILE.read(document, "", problems)
-    if isinstance(document, Mapping) and read is not BAD:
-        _check_together(plain(read), problems)
-    plan = _plan(document.get("plan") if isinstance(document, Mapping) else None, problems)
-    if plan and read is not BAD and plan.rig.simulated != read["targets"]["simulated"]:
-        problems.add(
-            "plan.rig.simulated", "differs from targets.simulated; both say the same of the target.", "与 targets.simulated 不一致；两处须相同。"
-        )
-    if problems.found or plan is None or read is BAD:
-        raise bad_file(problems.found)
+    read, plan, found = _checked(_document(text))
+    if found or plan is None or read is BAD:
+        raise bad_file(found)
     data = plain(read)
     head = data["engagement"]
     return EngagementFile(
@@ -73,6 +64,31 @@ def read_file(text: str) -> EngagementFile:
         targets=data["targets"],
         plan=plan,
     )
+
+
+def check_document(document: Any) -> Plan:
+    """Return the plan of an engagement file that was loaded already. Raises InvalidPlan with all that creating the engagement would refuse."""
+    read, plan, found = _checked(document)
+    if found or plan is None or read is BAD:
+        raise InvalidPlan(tuple(found))
+    return plan
+
+
+def _checked(document: Any) -> tuple[Any, Plan | None, list[SchemaProblem]]:
+    """Return what was read (or BAD), the plan (or None), and every problem."""
+    problems = Problems()
+    _no_secrets(document, problems)
+    read = FILE.read(document, "", problems)
+    if isinstance(document, Mapping):
+        check_engine_keys(document.get("targets"), problems)  # beside the shape: what is wrong elsewhere must not hide it
+        if read is not BAD:
+            _check_together(plain(read), problems)
+    plan = _plan(document.get("plan") if isinstance(document, Mapping) else None, problems)
+    if plan and read is not BAD and plan.rig.simulated != read["targets"]["simulated"]:
+        problems.add(
+            "plan.rig.simulated", "differs from targets.simulated; both say the same of the target.", "与 targets.simulated 不一致；两处须相同。"
+        )
+    return read, plan, problems.found
 
 
 def bad_file(found: list[SchemaProblem]) -> BadInput:

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from app.commands import judge as judge_command
 from app.commands import plan as plan_command
+from app.settings import ROOT
 from gates.canonical import canonical_bytes
 from gates.judge import ORDER, differences, judge, roll_up
 from gates.model import CheckResult, Severity, Verdict
@@ -269,8 +270,25 @@ def small_plan_hash(differences):
 
 
 def test_plan_check_reads_the_plan_of_an_engagement_file(cli, tmp_path):
-    file = tmp_path / "engagement.yaml"
-    file.write_text("engagement: {code: X}\nplan: {g2: {runs: 4}}\n")
+    file, demo = tmp_path / "engagement.yaml", (ROOT / "app/demo/engagement.yaml").read_text(encoding="utf-8")
+    file.write_text(demo.replace("  g4: {gap_max:", "  g2: {runs: 4}\n  g4: {gap_max:"), encoding="utf-8")
     assert json.loads(cli("plan", "check", file, "--json").stdout)["plan"]["g2"]["runs"] == 4
     file.write_text("engagement: {code: X}\nplan: [g2]\n")
     assert cli("plan", "check", file).exit_code == 65
+
+
+def test_plan_check_of_an_engagement_file_names_every_field_that_creating_it_would_refuse(cli, tmp_path):
+    demo = (ROOT / "app/demo/engagement.yaml").read_text(encoding="utf-8")
+    wrong = (("roles: [approver]", "roles: [aprover]"), ("{prefill_tokens_per_s", "{prefil"), ("read_bytes_per_s: 309", "read_byte_per_s: 309"))
+    for old, new in (*wrong, ("gap_max:", "gap_most:")):
+        demo = demo.replace(old, new, 1)
+    file = tmp_path / "engagement.yaml"
+    file.write_text(demo, encoding="utf-8")
+    result = cli("plan", "check", file, "--json")
+    assert result.exit_code == 65
+    assert {problem["path"] for problem in json.loads(result.stdout)["problems"]} == {
+        "engagement.people.vendor[1].roles[0]",
+        "targets.engine.physics.prefil",
+        "targets.arms.baseline.read_byte_per_s",
+        "plan.g4.gap_most",
+    }
