@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from app.attempts.models import Attempt
+from app.attempts.usecases import start_attempt
+from app.kit.clock import now
 from app.kit.db import new_id, write_session
 from tests.integration import web_data as d
 from tests.integration.web_client import DEMO, Browser, demo_engagement, seal
 from tests.people import Cast
+from tests.scenes import engage
 
 PEOPLE = ("li.wei", "chen.jing", "wang.fang", "zhao.lei", "admin", "viewer")
 EVIL = "<script>alert('&\"')</script>"
@@ -123,6 +127,29 @@ def test_a_cancel_needs_the_typed_confirmation(cast: Cast) -> None:
     assert "the site lost cooling" in wrong.text
     assert browser.send(f"{attempt}/cancel", reason="the site lost cooling", confirmation="DEMO-G2").status_code == 303
     assert "the site lost cooling" in browser.get(attempt).text
+
+
+def test_pages_say_of_a_canceled_attempt_what_is_final(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        attempt = start_attempt(s, engagement_id=engagement.id, gate="G1", actor=cast.li_wei)
+        attempt.status, attempt.counted_at = "running", now()
+        attempt_path, engagement_path = f"/attempts/{attempt.id}", f"/engagements/{engagement.id}"
+    browser = Browser("li.wei")
+    asked = browser.get(f"{attempt_path}/cancel").text
+    assert "only if every target proves" in asked  # no sample came yet: whether a request was measured, nobody here knows
+    assert "Measured requests were made" not in asked
+    assert browser.send(f"{attempt_path}/cancel", reason="no power", confirmation="DEMO-G1").status_code == 303
+    assert "Canceling was asked for: no power" in browser.get(attempt_path).text
+    with write_session() as s:
+        row = s.get_one(Attempt, attempt_path.rpartition("/")[2])
+        row.status, row.counted_at = "canceled", None
+    page, listed = browser.get(attempt_path).text, browser.get(engagement_path).text
+    assert "Canceled, and there will be no verdict: no power" in page
+    assert "no: it was canceled before any measured request" in page
+    assert not any(word in page for word in ("was asked for", "not yet: it counts"))
+    assert "does not count" in listed
+    assert "No verdict yet" not in listed
 
 
 def test_the_language_switch_keeps_the_address_and_is_remembered(cast: Cast) -> None:
