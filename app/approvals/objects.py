@@ -153,9 +153,14 @@ def _sign_off(rows: _Rows, a: Attempt, verdict: VerdictRevision) -> Item:
     elif not any(report.manifest_hash == verdict.manifest_hash for report in reports):
         refusal = pair(N_("The report was printed before the newest judgement; it is printed again before anybody signs."))
     title = pair(N_("Report: {gate}, attempt {number}"), gate=a.gate, number=a.number)
-    reason = pair(N_("The report is printed, signed and stamped; the scan is uploaded and linked by its hash."))
+    required = rows.facts.policy.sign_off[a.gate] == "required"
+    reason = pair(
+        N_("Print the report, let it be signed and stamped, and upload the scan; it is linked by its hash.")
+        if required
+        else N_("Approve the report. The plan asks for no scan at this gate; upload one, if there is one, and it is linked by its hash.")
+    )
     item = _item(rows, "sign_off", a.id, verdict.manifest_hash, title, reason, a, refusal)
-    return replace(item, scan_required=rows.facts.policy.sign_off[a.gate] == "required")
+    return replace(item, scan_required=required)
 
 
 def _stop_loss(rows: _Rows, a: Attempt, verdict: VerdictRevision) -> Item:

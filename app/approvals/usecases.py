@@ -124,6 +124,7 @@ def _pending(engagement: Engagement, item: Item, actor: Actor, may: bool) -> dic
         "engagement_id": engagement.id,
         "code": engagement.code,
         "customer": engagement.customer,
+        "simulated": bool(engagement.targets["simulated"]),
         "gate": item.gate,
         "object_kind": item.kind,
         "object_id": item.id,

@@ -175,6 +175,18 @@ def test_a_required_sign_off_without_the_scan_is_refused_a_rejection_and_a_conse
         assert start_refusal(s, cast, engagement, "G4") == "sign_off_missing"
 
 
+def test_a_sign_off_asks_for_the_scan_only_where_the_plan_does(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        first = run(s, cast, engagement, "G1")
+        run(s, cast, engagement, "G2")
+        main = run(s, cast, engagement, "G3", sign=False)
+        asked = {i["object_id"]: i for i in pending(s, actor=cast.wang_fang) if i["object_kind"] == "sign_off"}
+        assert "asks for no scan" in asked[first.id]["reason"]["en"]
+        assert "upload the scan" in asked[main.id]["reason"]["en"]
+        assert all(i["simulated"] for i in asked.values())
+
+
 def start_refusal(s, cast: Cast, engagement: Engagement, gate: str) -> str:
     with pytest.raises(Refused) as caught:
         start_attempt(s, engagement_id=engagement.id, gate=gate, actor=cast.li_wei)

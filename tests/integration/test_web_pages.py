@@ -14,7 +14,7 @@ from app.kit.db import new_id, write_session
 from tests.integration import web_data as d
 from tests.integration.web_client import DEMO, Browser, demo_engagement, seal
 from tests.people import Cast
-from tests.scenes import engage
+from tests.scenes import engage, run
 
 PEOPLE = ("li.wei", "chen.jing", "wang.fang", "zhao.lei", "admin", "viewer")
 EVIL = "<script>alert('&\"')</script>"
@@ -150,6 +150,15 @@ def test_pages_say_of_a_canceled_attempt_what_is_final(cast: Cast) -> None:
     assert not any(word in page for word in ("was asked for", "not yet: it counts"))
     assert "does not count" in listed
     assert "No verdict yet" not in listed
+
+
+def test_a_sign_off_of_a_simulated_engagement_is_called_an_exercise(cast: Cast) -> None:
+    with write_session() as s:
+        run(s, cast, engage(s, cast), "G1")
+    for language, words in (("en", "this sign-off is an exercise"), ("zh-CN", "仅为演练")):
+        browser = Browser("wang.fang", language)
+        path = re.search(r'href="(/sign-off/sign_off/[^"]+)"', browser.get("/sign-off").text)[1]  # type: ignore[index]
+        assert words in browser.get(path).text
 
 
 def test_the_language_switch_keeps_the_address_and_is_remembered(cast: Cast) -> None:
