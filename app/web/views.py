@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -16,6 +17,7 @@ from app.reports.words import Words
 from app.web.render import time_of
 
 Data = dict[str, Any]
+_BEFORE_A_UNIT = re.compile(r"(?<=\d) (?=[%°µA-Za-z\u4e00-\u9fff])")
 MEASURING = frozenset({"job"})
 ENDED = frozenset({"finished", "canceled", "error"})
 
@@ -173,13 +175,18 @@ def otherwise(told: Data, locale: str) -> Data:
     return told | {"stored": rows(told["stored"]), "checks": rows(told["checks"]), "read": read}
 
 
+def together(text: str) -> str:
+    """Return a text in which a line never breaks between a number and its unit."""
+    return _BEFORE_A_UNIT.sub("\u00a0", text)
+
+
 def thresholds(plan: Data, locale: str) -> list[Data]:
     """Return the sealed limits, gate by gate, as rows; validity, which serves two gates, stands once."""
     words = Words(language_tag(locale))
     groups: list[Data] = []
     validity: list[dict[str, str]] = []
     for gate in ("G1", "G2", "G3", "G4"):
-        rows = threshold_rows(plan, gate, words)
+        rows = [row | {"limit": together(row["limit"])} for row in threshold_rows(plan, gate, words)]
         groups.append({"code": gate, "title": word("gate", gate, locale), "rows": [r for r in rows if not r["source"].startswith("validity.")]})
         validity = [r for r in rows if r["source"].startswith("validity.")] or validity
     return [*groups, {"code": "G3, G4", "title": translate(N_("Validity of the measurement"), locale), "rows": validity}]

@@ -174,9 +174,21 @@ def test_pages_fit_a_phone_and_text_can_be_read_in_any_light(base: str, cast: Ca
                 page.goto(f"{base}{path}?lang={language}&theme={theme}")
                 assert page.evaluate("document.documentElement.scrollWidth") <= 390, (path, language)
                 assert page.evaluate(WORST_CONTRAST) >= 4.5, (path, language)
+                assert page.evaluate(BROKEN_NUMBERS) == [], (path, language)
+                assert page.evaluate(CUT_OFF) == 0 or not path.endswith("/plan"), (path, language)
                 small = page.evaluate(TOO_SMALL)
                 assert small == 0
 
+
+# Figures of a table, a list of limits or a meter that stand on more than one line, with a unit of percent.
+BROKEN_NUMBERS = r"""[...document.querySelectorAll(".table td, .limits li > b, .meter .value")].flatMap((e) => {
+  const found = [], walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walk.nextNode()); ) for (const m of node.data.matchAll(/[\d.,]*\d(\s?%)?/g)) {
+    const range = document.createRange(); range.setStart(node, m.index); range.setEnd(node, m.index + m[0].length);
+    if (!e.querySelector("code, .hash, .mono")?.contains(node) && new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1) found.push(m[0]);
+  }
+  return found; })"""
+CUT_OFF = """[...document.querySelectorAll(".scroll")].filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1).length"""
 
 TOO_SMALL = """[...document.querySelectorAll("a.btn, button:not([hidden]), select, input:not([type=hidden])")]
   .filter((e) => e.offsetParent && e.getBoundingClientRect().height < 18).length"""
