@@ -52,3 +52,5 @@ def up(
                 say(N_("Stopping: running attempts are canceled, then everything ends"))
     finally:
         supervisor.stop(leave=leave_running, tell=lambda text: terminal.say(text.in_language(of_terminal())))
+    with suppress(OSError):
+        say(N_("Stopped"))

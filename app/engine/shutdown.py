@@ -15,6 +15,8 @@ from gates.transitions import RunStatus
 
 ACTIVE = (str(RunStatus.RUNNING), str(RunStatus.LOST_CONTACT))
 
+WAITING = (str(RunStatus.QUEUED), str(RunStatus.WAITING))
+
 
 def cancel_running(reason: Text) -> list[str]:
     """Ask all running attempts to cancel. Returns their ids; the engine does the rest."""
@@ -34,6 +36,12 @@ def active() -> list[str]:
     """Return the attempts that run."""
     with read_session() as s:
         return list(s.scalars(select(Attempt.id).where(Attempt.status.in_(ACTIVE))))
+
+
+def waiting() -> list[str]:
+    """Return the attempts that wait for a person or a start: the end of the service leaves them as they are."""
+    with read_session() as s:
+        return list(s.scalars(select(Attempt.id).where(Attempt.status.in_(WAITING))))
 
 
 def names(ids: list[str]) -> list[str]:

@@ -25,6 +25,9 @@ LEFT = Text(
     "{attempts} 未能在 {seconds} 秒内停止，目标主机上可能仍在运行；下次启动时将继续停止。",
 )
 
+CANCELED = Text("Canceled: {attempts}. It is started anew by a person.", "已取消：{attempts}，须由人员重新启动。")
+WAITING = Text("Waiting, and going on at the next start: {attempts}.", "等待中，下次启动后继续：{attempts}。")
+
 
 def patience_s() -> float:
     """Return how long a cancel may take in all. The stop of the targets may take its whole time: a shorter patience would cut it off, unsaid."""
@@ -32,7 +35,7 @@ def patience_s() -> float:
 
 
 def cancel(tell: Callable[[Text], object]) -> None:
-    """Let the engine cancel what runs. `tell` gets a sentence when that takes its time, and one for everything that may still run."""
+    """Let the engine cancel what runs. `tell` gets a sentence when that takes its time, and what became of every attempt that had not ended."""
     ours = left = shutdown.cancel_running(STOPPED)
     began, told, patience = time.monotonic(), False, patience_s()
     while left and time.monotonic() < began + patience:
@@ -41,6 +44,10 @@ def cancel(tell: Callable[[Text], object]) -> None:
             _tell(tell, STOPPING.fill(attempts=", ".join(shutdown.names(left)), seconds=round(patience)))
         time.sleep(0.2)
         left = shutdown.active()
+    if ended := [attempt for attempt in ours if attempt not in left]:
+        _tell(tell, CANCELED.fill(attempts=", ".join(shutdown.names(ended))))
+    if waiting := shutdown.waiting():
+        _tell(tell, WAITING.fill(attempts=", ".join(shutdown.names(waiting))))
     if left:
         _tell(tell, LEFT.fill(attempts=", ".join(shutdown.names(left)), seconds=round(patience)))
     for trouble in shutdown.troubles(ours):
