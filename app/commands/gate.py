@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app.commands.help import filled
-from app.commands.language import AS_LANG, in_terminal, not_one_of, of_terminal
+from app.commands.language import Language, LanguageOption, in_terminal
 from app.commands.plan import read_or_refuse
 from app.kit.i18n import N_
 from app.kit.terminal import say
@@ -20,7 +20,6 @@ from gates.plan import parse_plan
 from gates.registry import GATES
 
 WIDE, FEW, IN_A_FILE = 180, 5, 600  # columns of a terminal that carry the table; columns that always do; width without a terminal
-_LANGUAGES = {"zh": "zh-CN", "zh-CN": "zh-CN", "zh_CN": "zh-CN", "en": "en"}
 
 
 def register(app: typer.Typer) -> None:
@@ -42,14 +41,13 @@ def show(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help=N_("Print JSON."))] = False,
     *,
-    lang: Annotated[str, typer.Option("--lang", "--language", default_factory=of_terminal, show_default=AS_LANG, help=N_("en or zh."))],
+    language: Language,
+    older: LanguageOption = None,
 ) -> None:
     """Print the declarations of a gate."""
-    name, language = gate.upper(), _LANGUAGES.get(lang)
+    name, language = gate.upper(), older or language
     if name not in GATES:
         raise typer.BadParameter(in_terminal(N_("there is no gate {gate}; known: {known}"), gate=repr(gate), known=", ".join(GATES)))
-    if language is None:
-        raise not_one_of(lang, ("en", "zh"))
     agreed = read_or_refuse(plan, language, as_json=as_json) if plan is not None else parse_plan()
     if as_json:
         typer.echo(json.dumps(document(name, agreed), ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""The language of what a command prints: --lang, else that of the terminal."""
+"""The language of what a command prints: --lang, in any usual spelling, else that of the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from app.kit.i18n import N_, known, translate
 from app.kit.words import word
 
-KNOWN = ("en", "zh-CN")
+SPELLED = {"en": "en", "zh": "zh-CN", "zh-CN": "zh-CN", "zh_CN": "zh-CN"}
 AS_LANG = N_("as LANG says")
 YES = ("y", "yes", "是")
 
@@ -51,10 +51,18 @@ def not_one_of(value: str, known: Iterable[str], option: str | None = None) -> t
     return typer.BadParameter(in_terminal(N_("{value} is not one of {known}"), value=value, known=", ".join(known)), param_hint=option)
 
 
-def _known(value: str) -> str:
-    if value not in KNOWN:
-        raise not_one_of(value, KNOWN)
-    return value
+def spelled(value: str | None) -> str | None:
+    """Return en or zh-CN for any spelling of an option's value; None for none. Raises the usage error for another language."""
+    if value is not None and value not in SPELLED:
+        raise not_one_of(value, SPELLED)
+    return value if value is None else SPELLED[value]
 
 
-Language = Annotated[str, typer.Option("--lang", callback=_known, default_factory=of_terminal, show_default=AS_LANG, help=N_("en or zh-CN."))]
+def _named(option: str) -> Any:
+    """Return an older name of --lang that is still taken and shown nowhere."""
+    return typer.Option(option, callback=spelled, hidden=True, help=N_("en or zh."))
+
+
+Language = Annotated[str, typer.Option("--lang", callback=spelled, default_factory=of_terminal, show_default=AS_LANG, help=N_("en or zh."))]
+LanguageOption = Annotated[str | None, _named("--language")]
+LocaleOption = Annotated[str | None, _named("--locale")]

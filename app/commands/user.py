@@ -11,10 +11,10 @@ from app.accounts import repository, upkeep, usecases
 from app.accounts.actor import command_line
 from app.accounts.passwords import SHORTEST
 from app.accounts.roles import Party, Role
-from app.commands.language import in_terminal, say
+from app.commands.language import LocaleOption, in_terminal, say, spelled
 from app.kit.db import read_session, write_session
 from app.kit.errors import NotFound, Refused
-from app.kit.i18n import N_
+from app.kit.i18n import N_, known
 from app.kit.migrate import upgrade
 
 HELP = N_(
@@ -36,7 +36,8 @@ def add(
     party: Annotated[Party, typer.Option(help=N_("The side that the person acts for."))],
     role: Annotated[list[Role], typer.Option(help=N_("What the person is there for; may be given several times."))],
     title: Annotated[str, typer.Option(help=N_("Function, printed below a signature."))] = "",
-    locale: Annotated[str, typer.Option(help=N_("zh_CN or en."))] = "zh_CN",
+    lang: Annotated[str, typer.Option("--lang", callback=spelled, help=N_("The language of the person's pages: en or zh."))] = "zh-CN",
+    older: LocaleOption = None,
     password_stdin: Annotated[bool, typer.Option("--password-stdin", help=N_("Read the password from standard input."))] = False,
 ) -> None:
     """Ask for the password and add the person."""
@@ -51,7 +52,7 @@ def add(
             party=str(party),
             roles=[str(r) for r in role],
             password=password,
-            locale=locale,
+            locale=known(older or lang),
             actor=command_line(),
         )
     print(f"{user.login}: {user.name}, {user.party}, {', '.join(user.roles)}")

@@ -25,7 +25,7 @@ LEFT = Text(
     "{attempts} 未能在 {seconds} 秒内停止，目标主机上可能仍在运行；下次启动时将继续停止。",
 )
 
-CANCELED = Text("Canceled: {attempts}. It is started anew by a person.", "已取消：{attempts}，须由人员重新启动。")
+CANCELED = Text("Canceled: {attempts}. No attempt starts anew by itself.", "已取消：{attempts}。尝试不会自行重新启动。")
 WAITING = Text("Waiting, and going on at the next start: {attempts}.", "等待中，下次启动后继续：{attempts}。")
 
 

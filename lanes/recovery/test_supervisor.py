@@ -91,6 +91,7 @@ def test_who_stops_the_service_is_told_what_it_waits_for_and_what_may_still_run(
     ending.cancel(said.append)
     assert [text.en.split(",")[0] for text in said] == [
         "Waiting until the targets have stopped what ONE G2 #1",
+        "Canceled: ONE G2 #1. No attempt starts anew by itself.",
         "TWO G2 #1 could not be stopped within 0 s",
         "On gpu01 something still runs.",
     ]

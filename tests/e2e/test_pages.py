@@ -185,7 +185,8 @@ BROKEN_NUMBERS = r"""[...document.querySelectorAll(".table td, .limits li > b, .
   const found = [], walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT);
   for (let node; (node = walk.nextNode()); ) for (const m of node.data.matchAll(/[\d.,]*\d(\s?%)?/g)) {
     const range = document.createRange(); range.setStart(node, m.index); range.setEnd(node, m.index + m[0].length);
-    if (!e.querySelector("code, .hash, .mono")?.contains(node) && new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1) found.push(m[0]);
+    const lines = new Set([...range.getClientRects()].map((r) => Math.round(r.top)));
+    if (lines.size > 1 && !node.parentElement.closest("code, .hash, .mono")) found.push(m[0]);
   }
   return found; })"""
 CUT_OFF = """[...document.querySelectorAll(".scroll")].filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1).length"""

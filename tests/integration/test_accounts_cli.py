@@ -11,6 +11,7 @@ import typer
 from sqlalchemy import text
 from typer.testing import CliRunner
 
+from app.accounts.repository import all_users
 from app.accounts.usecases import actor_of_token, sign_in
 from app.commands import audit, db, user
 from app.kit.db import read_session, write_session
@@ -42,6 +43,23 @@ def test_a_person_is_added_with_the_password_from_standard_input_and_can_sign_in
     assert (result.exit_code, PASSWORD in result.output) == (0, False)
     with write_session() as s:
         assert sign_in(s, login="sun.yue", password=PASSWORD).actor.roles == {"engineer", "approver"}
+
+
+def test_a_language_is_named_by_one_option_in_any_usual_spelling(run) -> None:
+    spelled = {
+        "an": ("--lang", "en"),
+        "ba": ("--lang", "zh"),
+        "bb": ("--lang", "zh_CN"),
+        "bc": ("--lang", "zh-CN"),
+        "ab": ("--locale", "en"),
+        "bd": (),
+    }
+    for login, words in spelled.items():
+        assert run(*ADD[:2], login, *ADD[3:], *words, stdin=PASSWORD + "\n").exit_code == 0
+    with read_session() as s:
+        assert {u.login: u.locale for u in all_users(s)} == {login: "en" if login[0] == "a" else "zh_CN" for login in spelled}
+    assert run(*ADD, "--lang", "fr", fails=True).exit_code not in (0, 1, 3, 4)
+    assert "--locale" not in run("user", "add", "--help").output
 
 
 def test_a_weak_password_is_refused(run) -> None:

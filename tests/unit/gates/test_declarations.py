@@ -139,7 +139,8 @@ def run(*words: str):
 
 def test_the_command_shows_a_gate_in_both_languages_and_as_json(tmp_path):
     assert "TTFT p50 drop at c8" in run("show", "G3", "--lang", "en").stdout
-    assert "c8 TTFT p50 降幅" in run("show", "g3", "--language", "zh").stdout
+    assert "c8 TTFT p50 降幅" in run("show", "g3", "--language", "zh").stdout  # its older name, shown nowhere
+    assert "--language" not in run("show", "--help").stdout
     plan = tmp_path / "plan.yaml"
     plan.write_text("g3: {ttft_p50_drop_min: {limit: 0.3}}\n")
     told = json.loads(run("show", "G3", "--plan", str(plan), "--json").stdout)
