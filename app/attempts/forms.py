@@ -50,7 +50,7 @@ def read_form(fields: Sequence[Mapping[str, Any]], form: Mapping[str, Any]) -> d
             entries[name] = read
     problems += _same_persons(fields, entries)
     if problems:
-        raise BadInput("bad_form", N_("The form cannot be accepted; {count} fields need attention."), problems, count=len(problems))
+        raise BadInput("bad_form", N_("The form cannot be accepted. Fields that need attention: {count}."), problems, count=len(problems))
     return entries
 
 

@@ -158,7 +158,7 @@ def submit_form(s: Session, *, step_id: str, form: dict[str, Any], photos: list[
     entries = forms.read_form(forms.fields_of(params), form)
     least = int(params.get("photos_min") or 0)
     if not least <= len(photos) <= forms.MOST_FILES:
-        field = FieldProblem("/photos", N_("From {least} to {most} photos are needed, {count} came."), _counts(least, len(photos)))
+        field = FieldProblem("/photos", N_("Photos needed: from {least} to {most}; {count} came."), _counts(least, len(photos)))
         raise BadInput("bad_photos", N_("The photos cannot be accepted."), [field])
     kinds = [forms.check_file(name, data, f"/photos/{i}") for i, (name, data) in enumerate(photos)]
     names: list[str] = []

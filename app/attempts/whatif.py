@@ -29,6 +29,6 @@ def what_if(s: Session, *, attempt_id: str, differences: Mapping[str, Any] | Non
         plan = changed_plan(bundle.plan, differences) if differences is not None else None
         return looked_at(bundle, plan)
     except InvalidPlan as error:
-        raise BadInput("bad_plan", N_("The plan cannot be used; {count} problems."), pointer_problems(error), count=len(error.problems)) from None
+        raise BadInput("bad_plan", N_("The plan cannot be used. Problems: {count}."), pointer_problems(error), count=len(error.problems)) from None
     except Unreadable as error:
         raise QuadgateError("evidence_unreadable", error.text) from error

@@ -39,7 +39,7 @@ def read_differences(text: str) -> Mapping[str, Any]:
     try:
         found = load_yaml(text)
     except InvalidPlan as error:
-        raise BadInput("bad_plan", N_("The plan cannot be used; {count} problems."), pointer_problems(error), count=len(error.problems)) from None
+        raise BadInput("bad_plan", N_("The plan cannot be used. Problems: {count}."), pointer_problems(error), count=len(error.problems)) from None
     if not isinstance(found, Mapping) or not found:
         field = FieldProblem("", N_("Write what shall differ, e.g. g3, a line break, and two spaces before agreement_max: 0.03."))
         raise BadInput("no_differences", N_("These are no differences from a plan."), [field])

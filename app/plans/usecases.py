@@ -70,7 +70,7 @@ def changed_plan(before: PlanRevision, differences: Mapping[str, Any]) -> Plan:
     try:
         plan = load_plan(_merge(json.loads(before.canonical), differences))
     except InvalidPlan as error:
-        raise BadInput("bad_plan", N_("The plan cannot be used; {count} problems."), pointer_problems(error), count=len(error.problems)) from None
+        raise BadInput("bad_plan", N_("The plan cannot be used. Problems: {count}."), pointer_problems(error), count=len(error.problems)) from None
     if dataclasses.replace(plan, header=plan_of(before).header) == plan_of(before):
         raise Refused("plan_unchanged", N_("The plan says this already; nothing was changed."))
     return plan

@@ -52,7 +52,7 @@ def cpu_check(plan: Plan, engines: tuple[str, ...], survey: Mapping[str, HostPac
         kinds = "; ".join(f"{', '.join(hosts)}: {_words(kind)}" for kind, hosts in seen.items())
         text = "the engine hosts have other processors than each other ({k})", "各引擎主机的处理器不一致（{k}）"
         findings.append(bad(*text, *(survey[host].answer(NAME).path for hosts in seen.values() for host in hosts), k=kinds))
-    passed = Text("The processors of {k} hosts are as they should be, with every core switched on.", "{k} 台主机的处理器符合要求，全部核心已启用。")
+    passed = Text("Processors are as they should be, with every core switched on (hosts: {k}).", "{k} 台主机的处理器符合要求，全部核心已启用。")
     value = Decimal(sum(1 for finding in findings if finding.state is State.BAD))
     return conclude(CPU.blank(plan), findings, passed=passed.fill(k=len(survey)), value=value)
 

@@ -39,12 +39,12 @@ _NO_CACHE = Text("a new attempt whose raw reads no cache answers would tell", "�
 def drive_log_checks(plan: Plan, drives: tuple[Packed, ...], inventory: Inventory, survey: Packs) -> Iterator[CheckResult | dict[str, Any]]:
     """Return the checks of error log, self-test and paths of every delivered drive."""
     for declared, tool, ask, passed in (
-        (ERROR_LOG, "nvme-error-log", _errors, Text("None of the {n} drives has logged a failed command.", "全部 {n} 块硬盘均无失败命令记录。")),
+        (ERROR_LOG, "nvme-error-log", _errors, Text("No drive has logged a failed command ({n} in all).", "全部 {n} 块硬盘均无失败命令记录。")),
         (
             SELF_TEST,
             "nvme-self-test-log",
             _self_test,
-            Text("The newest self-test of all {n} drives is without error.", "全部 {n} 块硬盘最近一次自检无错误。"),
+            Text("The newest self-test of every drive is without error ({n} in all).", "全部 {n} 块硬盘最近一次自检无错误。"),
         ),
     ):
         findings, brought, values = [], False, []
@@ -61,7 +61,7 @@ def drive_log_checks(plan: Plan, drives: tuple[Packed, ...], inventory: Inventor
         yield _answer(declared, plan, findings, passed, brought=brought, value=max(values, default=None))
     findings = [_path(item, inventory, survey) for item in drives]
     down = sum((f.value for f in findings if f.value is not None), Decimal(0))
-    passed = Text("Every path to the {n} drives is live.", "{n} 块硬盘的各路径均为 live。")
+    passed = Text("Every path to every drive is live ({n} in all).", "{n} 块硬盘的各路径均为 live。")
     yield _answer(PATHS, plan, findings, passed, brought=_brought(survey, "nvme-list-subsys"), value=down)
 
 
@@ -69,7 +69,7 @@ def aer_check(plan: Plan, parts: tuple[Packed, ...], inventory: Inventory, surve
     """Return the check of the PCIe error counters of every delivered drive and adapter, and of the port that each hangs on."""
     findings = [_counted(item, inventory, survey) for item in parts]
     values = [f.value for f in findings if f.value is not None]
-    passed = Text("No fatal or non-fatal error was counted on {n} devices and their ports.", "{n} 个设备及其端口均无致命或非致命错误计数。")
+    passed = Text("No fatal or non-fatal error was counted on any device or its port ({n} in all).", "{n} 个设备及其端口均无致命或非致命错误计数。")
     return _answer(AER, plan, findings, passed, brought=_brought(survey, "aer"), value=sum(values, Decimal(0)) if values else None)
 
 
@@ -90,7 +90,7 @@ def ceiling_check(plan: Plan, drives: tuple[Packed, ...], inventory: Inventory, 
         words: dict[str, Any] = {"s": item.serial, "v": f"{convert(rate, 'B/s', 'GB/s'):.3f}", "most": f"{convert(capacity, 'B/s', 'GB/s'):.3f}"}
         text = "{s}: {v} GB/s, its link carries at most {most}", "{s}：{v} GB/s，链路上限 {most}"
         findings.append(good(*text, path, **words) if share <= 1 else unknown(*text, path, remedy=_NO_CACHE, **words))
-    passed = Text("All {n} drives read at no more than their link carries.", "全部 {n} 块硬盘读取速率未超过链路上限。")
+    passed = Text("Every drive reads at no more than its link carries ({n} in all).", "全部 {n} 块硬盘读取速率未超过链路上限。")
     worst = beside(max(shares), Decimal(1), 4) if shares else None
     return conclude(CEILING.blank(plan), findings, passed=passed, value=worst, margin=None if worst is None else 1 - worst)
 

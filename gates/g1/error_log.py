@@ -47,7 +47,7 @@ def log_check(
         return LOG_KEPT.not_told(plan)
     findings = [_of_drive(item, inventory, survey, storage) for item in drives]
     values = [f.value for f in findings if f.value is not None]
-    passed = Text("The error logs of all {n} drives hold what they counted, in both readings.", "全部 {n} 块硬盘两次读取的错误日志均与其计数一致。")
+    passed = Text("Every error log holds what its drive counted, in both readings ({n} in all).", "全部 {n} 块硬盘两次读取的错误日志均与其计数一致。")
     return conclude(LOG_KEPT.blank(plan), findings, passed=passed, value=max(values, default=None))
 
 

@@ -37,17 +37,17 @@ def fabric_checks(
 ) -> Iterator[CheckResult | dict[str, Any]]:
     """Return one check a question over all ports of the delivered adapters."""
     for declared, tools, ask, passed in (
-        (GID, ("gid-types",), _gid, Text("All {n} ports offer RoCE v2.", "全部 {n} 个端口均提供 RoCE v2。")),
-        (PFC, ("mlnx-qos",), _pfc, Text("PFC and trust of all {n} ports are as planned.", "全部 {n} 个端口的 PFC 与信任模式符合约定。")),
-        (NET_MTU, ("ip-link",), _mtu, Text("All {n} interfaces keep the MTU.", "全部 {n} 个接口的 MTU 符合要求。")),
-        (COUNTERS, ("ethtool-stats",), _counters, Text("No error was counted on {n} ports.", "{n} 个端口均无错误计数。")),
+        (GID, ("gid-types",), _gid, Text("Every port offers RoCE v2 ({n} in all).", "全部 {n} 个端口均提供 RoCE v2。")),
+        (PFC, ("mlnx-qos",), _pfc, Text("PFC and trust of every port are as planned ({n} in all).", "全部 {n} 个端口的 PFC 与信任模式符合约定。")),
+        (NET_MTU, ("ip-link",), _mtu, Text("Every interface keeps the MTU ({n} in all).", "全部 {n} 个接口的 MTU 符合要求。")),
+        (COUNTERS, ("ethtool-stats",), _counters, Text("No error was counted on any port ({n} in all).", "{n} 个端口均无错误计数。")),
         (
             OPTICS,
             ("ethtool-module",),
             _optics,
-            Text("The modules of all {n} ports are known and raise no alarm.", "全部 {n} 个端口的模块可识别且无告警。"),
+            Text("The module of every port is known and raises no alarm ({n} in all).", "全部 {n} 个端口的模块可识别且无告警。"),
         ),
-        (RDMA_RATE, ("perftest",), _bandwidth, Text("All {n} ports reach the bandwidth.", "全部 {n} 个端口达到带宽要求。")),
+        (RDMA_RATE, ("perftest",), _bandwidth, Text("Every port reaches the bandwidth ({n} in all).", "全部 {n} 个端口达到带宽要求。")),
     ):
         findings = list(_every_port(plan, ask, nics, inventory, survey, storage))
         packs = [p for p in (*survey.values(), *storage.values()) if p.trouble is None]

@@ -32,7 +32,7 @@ def gpu_link_check(plan: Plan, engines: tuple[str, ...], survey: Packs) -> Check
     findings = [finding for host in engines for finding in _of_host(survey[host])]
     brought = any(pack.names(METRIC) or pack.names("lspci") for pack in (survey[host] for host in engines) if not pack.trouble)
     values = [f.value for f in findings if f.value is not None]
-    passed = Text("All {n} GPUs have the PCIe link that they are rated for.", "全部 {n} 块 GPU 的 PCIe 链路均达到额定值。")
+    passed = Text("Every GPU has the PCIe link that it is rated for ({n} in all).", "全部 {n} 块 GPU 的 PCIe 链路均达到额定值。")
     return by_agreement(GPU_LINK, plan, conclude(GPU_LINK.blank(plan), findings, passed=passed, value=min(values, default=None)), brought=brought)
 
 

@@ -37,14 +37,14 @@ def part_checks(plan: Plan, engines: tuple[str, ...], survey: Packs, *, gpus: bo
             "amd-smi-metric",
             _ecc,
             "gpu.ecc_uncorrectable",
-            Text("No uncorrectable or deferred ECC error on {n} hosts.", "{n} 台主机均无不可纠正或延迟 ECC 错误。"),
+            Text("No uncorrectable or deferred ECC error on any host (hosts: {n}).", "{n} 台主机均无不可纠正或延迟 ECC 错误。"),
         ),
         (
             GPU_FIRMWARE,
             "amd-smi-firmware",
             _firmware,
             "gpu.firmware",
-            Text("The GPUs of {n} hosts run equal firmware.", "{n} 台主机各 GPU 固件一致。"),
+            Text("The GPUs of every host run equal firmware (hosts: {n}).", "{n} 台主机各 GPU 固件一致。"),
         ),
     ):
         yield _over(declared, plan, engines, survey, name, ask, passed, each)
@@ -52,7 +52,7 @@ def part_checks(plan: Plan, engines: tuple[str, ...], survey: Packs, *, gpus: bo
     def stress(host: str, answer: Answer) -> Finding:
         return _stress(host, answer, plan.g1.gpu_stress_spread_max)
 
-    steady = Text("The GPUs of {n} hosts are steady under stress.", "{n} 台主机的 GPU 在压力下稳定。")
+    steady = Text("The GPUs of every host are steady under stress (hosts: {n}).", "{n} 台主机的 GPU 在压力下稳定。")
     yield _over(GPU_STRESS, plan, engines, survey, "rvs", stress, steady, "rvs.flops")
 
 

@@ -26,8 +26,15 @@ Ask = Callable[["Plan", str, list[Device], Answer], Finding]
 
 def partition_checks(plan: Plan, engines: tuple[str, ...], survey: Packs) -> Iterator[CheckResult | dict[str, Any]]:
     """Return the checks of partitions and of the links between GPUs, over all engine hosts with GPUs of AMD."""
-    yield _over(plan, engines, survey, GPU_PARTITION, _divided, Text("The GPUs of {n} hosts are divided alike.", "{n} 台主机的 GPU 分区方式一致。"))
-    meshed = Text("Every pair of GPUs of {n} hosts is linked.", "{n} 台主机的各对 GPU 之间链路正常。")
+    yield _over(
+        plan,
+        engines,
+        survey,
+        GPU_PARTITION,
+        _divided,
+        Text("The GPUs of every host are divided alike (hosts: {n}).", "{n} 台主机的 GPU 分区方式一致。"),
+    )
+    meshed = Text("Every pair of GPUs of every host is linked (hosts: {n}).", "{n} 台主机的各对 GPU 之间链路正常。")
     yield _over(plan, engines, survey, GPU_MESH, _meshed, meshed)
 
 

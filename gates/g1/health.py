@@ -63,7 +63,7 @@ def health_checks(plan: Plan, packed: tuple[Packed, ...], inventory: Inventory, 
         yield conclude(
             rule.blank,
             findings,
-            passed=Text("All {n} drives keep the limit by both tools.", "两种工具读数均显示全部 {n} 块硬盘符合限值。"),
+            passed=Text("Every drive keeps the limit by both tools ({n} in all).", "两种工具读数均显示全部 {n} 块硬盘符合限值。"),
             value=worst,
             margin=None if worst is None else (rule.limit - worst if rule.op == "<=" else worst - rule.limit),
         )

@@ -77,7 +77,7 @@ def serial_checks(plan: Plan, order: Order, inventory: Inventory) -> Iterator[Ch
         yield conclude(
             SERIALS.blank(plan, kind=kind, name=kind_name(kind)),
             _serial_findings(kind, packed, order, inventory),
-            passed=Text("All {n} delivered serial numbers were found, and no other.", "装箱单上的 {n} 个序列号全部找到，且无多余。"),
+            passed=Text("Every delivered serial number was found, and no other ({n} in all).", "装箱单上的 {n} 个序列号全部找到，且无多余。"),
             value=str(sum(1 for item in packed if any(i.serial == item.serial for i in inventory.of(kind)))),
             limit=Limit("set", str(len(packed)), str(len(packed))),
         )
@@ -134,7 +134,7 @@ def model_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResult:
                 words = "{s} reports the model {is_}, packed was {model}", "{s} 报告型号 {is_}，装箱单为 {model}"
                 yield bad(*words, *seen.evidence, s=item.serial, is_=seen.model, model=item.model)
 
-    passed = Text("All {n} parts report the delivered model.", "全部 {n} 个部件报告的型号与装箱单一致。")
+    passed = Text("Every part reports the delivered model ({n} in all).", "全部 {n} 个部件报告的型号与装箱单一致。")
     return conclude(MODEL.blank(plan), findings(), passed=passed)
 
 
@@ -159,7 +159,7 @@ def firmware_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResul
                 yield bad(*words, *seen.evidence, INPUTS, s=item.serial, fw=seen.firmware, allowed=allowed)
 
     every = ", ".join(dict.fromkeys(fw for _, _, line in bound for fw in line.firmware))
-    passed = Text("All {n} parts run an allowed firmware.", "全部 {n} 个部件的固件均在允许范围内。")
+    passed = Text("Every part runs an allowed firmware ({n} in all).", "全部 {n} 个部件的固件均在允许范围内。")
     return conclude(blank, findings(), passed=passed, limit=Limit("set", every, every))
 
 
@@ -188,7 +188,7 @@ def capacity_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResul
     # The line that is nearest to what was ordered: a value and the limit of one and the same line.
     nearest = min(smallest, key=lambda row: Fraction(row[1]) / Fraction(row[2]), default=None)
     rows = [f"{model}: {seen:f} B >= {least:f} B".replace("{", "{{").replace("}", "}}") for model, seen, least in smallest]
-    en, zh = "All {n} drives hold at least the ordered capacity", "全部 {n} 块硬盘均不小于订购容量"
+    en, zh = "Every drive holds at least the ordered capacity, {n} in all", "全部 {n} 块硬盘均不小于订购容量"
     return conclude(
         blank,
         findings(),

@@ -33,15 +33,15 @@ def pcie_checks(plan: Plan, order: Order, inventory: Inventory, survey: Packs, s
         yield conclude(
             declared.blank(plan),
             findings,
-            passed=Text("All {n} links run at what the parts are rated for, read under load.", "全部 {n} 条链路在负载下均达到部件额定值。")
+            passed=Text("Every link runs at what the parts are rated for, read under load ({n} in all).", "全部 {n} 条链路在负载下均达到部件额定值。")
             if load
-            else Text("All {n} links run at what the parts are rated for.", "全部 {n} 条链路均达到部件额定值。"),
+            else Text("Every link runs at what the parts are rated for ({n} in all).", "全部 {n} 条链路均达到部件额定值。"),
             value=min(values) if values else None,
         )
     yield conclude(
         FLAGS.blank(plan),
         [_flag_finding(part, inventory, packs, name) for part in parts],
-        passed=Text("No fatal or non-fatal error is flagged on {n} devices.", "{n} 个设备均无致命或非致命错误标志。"),
+        passed=Text("No fatal or non-fatal error is flagged on any device ({n} in all).", "{n} 个设备均无致命或非致命错误标志。"),
     )
 
 
@@ -124,13 +124,13 @@ def port_checks(plan: Plan, order: Order, inventory: Inventory, survey: Packs) -
     yield conclude(
         PORT_STATE.blank(plan),
         states,
-        passed=Text("All {n} ports are ACTIVE with LINK_UP.", "全部 {n} 个端口均为 ACTIVE 且 LINK_UP。"),
+        passed=Text("Every port is ACTIVE with LINK_UP ({n} in all).", "全部 {n} 个端口均为 ACTIVE 且 LINK_UP。"),
     )
     seen = [f.value for f in mtus if f.value is not None]
     yield conclude(
         PORT_MTU.blank(plan),
         mtus,
-        passed=Text("All {n} ports keep the MTU.", "全部 {n} 个端口的 MTU 符合要求。"),
+        passed=Text("Every port keeps the MTU ({n} in all).", "全部 {n} 个端口的 MTU 符合要求。"),
         value=min(seen) if seen else None,
         margin=min(seen) - mtu_min if seen else None,
     )
@@ -138,7 +138,7 @@ def port_checks(plan: Plan, order: Order, inventory: Inventory, survey: Packs) -
     yield conclude(
         PORT_SPEED.blank(plan),
         speeds,
-        passed=Text("All {n} ports run at their rated speed.", "全部 {n} 个端口均达到额定速率。"),
+        passed=Text("Every port runs at its rated speed ({n} in all).", "全部 {n} 个端口均达到额定速率。"),
         value=min(rates) if rates else None,
     )
 

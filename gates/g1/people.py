@@ -107,7 +107,7 @@ def people_checks(plan: Plan, bundle: Bundle, order: Order) -> Iterator[CheckRes
     shots = [good("{p}", "{p}", path, p=path.removeprefix(ROOT)) for path in photos] or [
         unknown("no photo was attached", "未附照片", FORM, remedy=_PHOTO)
     ]
-    yield conclude(PHOTOS.blank(plan), shots, passed=Text("{n} photos are attached.", "已附 {n} 张照片。"), value=str(len(photos)))
+    yield conclude(PHOTOS.blank(plan), shots, passed=Text("Photos attached: {n}.", "已附 {n} 张照片。"), value=str(len(photos)))
 
 
 def _condition(reading: Reading | None, order: Order) -> Iterator[Finding]:

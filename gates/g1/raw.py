@@ -35,7 +35,7 @@ def raw_checks(plan: Plan, packed: tuple[Packed, ...], storage: dict[str, HostPa
     yield conclude(
         RAW_IO.blank(plan),
         findings.values(),
-        passed=Text("All {n} drives were read without error.", "全部 {n} 块硬盘读取无错误。"),
+        passed=Text("Every drive was read without error ({n} in all).", "全部 {n} 块硬盘读取无错误。"),
         value=str(sum(1 for f in findings.values() if f.value is not None)),
         limit=Limit("==", str(len(packed)), str(len(packed))),
     )

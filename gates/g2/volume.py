@@ -26,7 +26,7 @@ def volume_checks(plan: Plan, bundle: Bundle) -> Iterator[CheckResult | dict[str
     for declared, tool, ask, passed in (
         (RAID, "mdadm", _raid, Text("The RAID of {n} volumes is whole.", "{n} 个卷的 RAID 完整。")),
         (STRIPE, "xfs-info", _stripe, Text("{n} file systems follow the stripes of their RAID.", "{n} 个文件系统与 RAID 条带一致。")),
-        (MOUNT, "findmnt", _mount, Text("{n} hosts have the volume mounted as XFS, writable.", "{n} 台主机以 XFS 可写挂载该卷。")),
+        (MOUNT, "findmnt", _mount, Text("Every host has the volume mounted as XFS, writable (hosts: {n}).", "{n} 台主机以 XFS 可写挂载该卷。")),
     ):
         yield _over(declared, plan, packs, tool, ask, passed)
 

@@ -91,7 +91,7 @@ def _errors(_: Plan, blank: CheckResult, runs: Sequence[Grown]) -> CheckResult:
         )
         return replace(blank, verdict=Verdict.FAIL, reason=reason.fill(t=total, n=name, p=port, m=more, r=key), value=total, margin=-total)
     ports = len({port for run in runs for port, _ in run.counters})
-    reason = Text("{n} ports counted no error in {m} runs.", "{n} 个端口在 {m} 轮中均无新增错误。").fill(n=ports, m=len(runs))
+    reason = Text("No port counted an error (ports: {n}, runs: {m}).", "{n} 个端口在 {m} 轮中均无新增错误。").fill(n=ports, m=len(runs))
     return replace(blank, verdict=Verdict.PASS, reason=reason, value=total, margin=total)
 
 

@@ -49,11 +49,11 @@ def test_what_a_person_wrote_is_never_taken_for_a_placeholder() -> None:
 def test_an_error_puts_texts_in_language_by_language_and_names_its_fields() -> None:
     error = BadInput("code", N_FORM, [FieldProblem("/a/b", N_MISSING, {"title": Text("Name", "姓名")})], count=1)
     assert error.errors[0].text("zh_CN") == "缺少姓名。"
-    assert str(error) == "The form cannot be accepted; 1 fields need attention.\n  /a/b: Name is missing."
+    assert str(error) == "The form cannot be accepted. Fields that need attention: 1.\n  /a/b: Name is missing."
     assert (error.status, Refused("code", Text("no", "否")).pair()) == (422, Text("no", "否"))
 
 
-N_FORM = "The form cannot be accepted; {count} fields need attention."
+N_FORM = "The form cannot be accepted. Fields that need attention: {count}."
 N_MISSING = "{title} is missing."
 
 
