@@ -19,7 +19,7 @@ setup: $(SETUP) ## make the virtual environment with what Quadgate runs on
 
 setup-dev: $(DEV) ## the same, with what tests and checks need
 
-demo: $(SETUP) ## one engagement G1 -> G4 on the simulated engine: progress, a table, four PDFs (OUT=DIR, ARGS="--fault slow-tier")
+demo: $(SETUP) ## one engagement G1 -> G4 on the simulated engine: progress, a table, four reports in two languages (OUT=DIR, ARGS="--fault slow-tier")
 	@.venv/bin/quadgate demo $(if $(OUT),--out $(OUT)) $(ARGS)
 
 up: $(SETUP) ## start everything on this machine and serve the web pages

@@ -11,7 +11,7 @@ from rich.console import Console
 from app.commands.help import filled
 from app.commands.language import not_one_of, of_terminal
 from app.demo.options import ENGINES, FAULTS, DemoOptions, check_faults, parse_fault
-from app.demo.progress import closing_table
+from app.demo.progress import closing_table, judge_again
 from app.demo.run import GATES, run_demo
 from app.kit.errors import BadInput
 from app.kit.i18n import N_
@@ -58,7 +58,7 @@ def demo(
     summary = run_demo(options, console)
     closing_table(console, summary, out)
     console.print(f"summary 汇总            {out / 'summary.json'}", soft_wrap=True)
-    if any(gate["bundle"] for gate in summary["gates"].values()):
-        console.print(f"judge again 重新判定    quadgate judge {out / 'bundles' / 'G1.zip'}", soft_wrap=True)
+    if again := judge_again(summary, out):
+        console.print(f"judge again 重新判定    {again}", soft_wrap=True)
     if any(gate["run_status"] == "error" for gate in summary["gates"].values()):
         raise typer.Exit(65)

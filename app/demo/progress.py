@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,17 @@ def closing_table(console: Console, summary: dict[str, Any], out: Path) -> None:
         why = Text("\n").join([Text(_why(row, "en")), Text(_why(row, "zh-CN"), "dim")])
         table.add_row(gate, Text(f"{name}\n  {chinese}", colour), why, Text("\n".join(row["reports"].values())))
     console.print(table)
+
+
+def judge_again(summary: dict[str, Any], out: Path) -> str:
+    """Return a command that can be typed as it stands: it judges the main gate's bundle, else the last one there is; empty when there is none."""
+    bundles = [row["bundle"] for row in summary["gates"].values() if row["bundle"]]
+    chosen = summary["gates"]["G3"]["bundle"] or (bundles[-1] if bundles else None)
+    if chosen is None:
+        return ""
+    program = Path(sys.executable).parent / "quadgate"
+    near = program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program
+    return shlex.join((str(near), "judge", str(out / chosen)))
 
 
 def _both(kind: str, value: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from app.demo.progress import Progress, closing_table
+from app.demo.progress import Progress, closing_table, judge_again
 
 REASON = {"en": "placebo, c8: 6.158 requests in flight on average where 8 must be.", "zh-CN": "placebo，c8：平均在途 6.158 个请求，应为 8。"}
 REPEATED = {language: f"Little's law: {text}" for language, text in REASON.items()}
@@ -51,6 +51,16 @@ def test_the_closing_table_says_why_in_both_languages_and_nothing_twice() -> Non
     assert "inside the guard band" in text
     assert "落在保护带内" in text
     assert "须先通过 G3。" in text
+
+
+@pytest.mark.parametrize(("there", "named"), [(("G1", "G2", "G3", "G4"), "G3"), (("G1", "G2"), "G2"), ((), "")])
+def test_the_command_that_judges_again_can_be_typed_and_names_the_main_gate_when_it_ran(
+    there: tuple[str, ...], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", str(Path.cwd() / ".venv/bin/python"))
+    gates = {gate: {"bundle": f"bundles/{gate}.zip" if gate in there else None} for gate in ("G1", "G2", "G3", "G4")}
+    told = judge_again({"gates": gates}, Path("out/demo"))
+    assert told == (f".venv/bin/quadgate judge out/demo/bundles/{named}.zip" if named else "")
 
 
 @pytest.mark.parametrize(("width", "lines"), [(80, 2), (120, 1)])
