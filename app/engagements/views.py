@@ -65,7 +65,8 @@ def overview(s: Session, *, engagement_id: str, actor: Actor) -> dict[str, Any]:
     """Return everything that a page shows of one engagement."""
     require(actor, Permission.VIEW)
     engagement = access.find(s, engagement_id, actor)
-    item, revisions, tries, given = _item(s, engagement, actor)
+    item, revisions, tries, given, facts = _item(s, engagement, actor)
+    using = {a.id for a in facts.attempts if a.uses_up and not a.rehearsal}
     plan, revision = plan_of(revisions[-1]), revisions[-1]
     reports = newest_reports(s, [a.id for a in tries])
     return {
@@ -86,7 +87,7 @@ def overview(s: Session, *, engagement_id: str, actor: Actor) -> dict[str, Any]:
             "earlier": [{"id": r.id, "revision": r.revision, "hash": r.hash, "sealed_at": stamp(r.sealed_at)} for r in revisions[:-1]],
         },
         "calendar": calendar(plan),
-        "attempts": [_attempt(a, reports) for a in tries],
+        "attempts": [_attempt(a, reports, uses_up=a.id in using) for a in tries],
         "approvals": [_approval(a) for a in given],
         "deviations": _deviations(s, engagement, given),
     }
@@ -105,7 +106,7 @@ def calendar(plan: Plan) -> dict[str, Any]:
     return {"start": plan.calendar.start, "weeks": sum(row["weeks"] for row in rows), "gates": rows}
 
 
-def _item(s: Session, engagement: Engagement, actor: Actor) -> tuple[dict[str, Any], list[PlanRevision], list[Attempt], list[Approval]]:
+def _item(s: Session, engagement: Engagement, actor: Actor) -> tuple[dict[str, Any], list[PlanRevision], list[Attempt], list[Approval], Facts]:
     """Return an engagement's item of the board, and the rows it was made from."""
     revisions = plans.revisions(s, engagement.id)
     tries = attempts.attempts_of(s, engagement.id)
@@ -129,7 +130,7 @@ def _item(s: Session, engagement: Engagement, actor: Actor) -> tuple[dict[str, A
         "gates": [_gate(facts, gate, plan, tries) for gate in GATES],
         "next": _next(s, _timed(next_action(facts), plan, engagement), actor),
     }
-    return item, revisions, tries, given
+    return item, revisions, tries, given, facts
 
 
 def _gate(facts: Facts, gate: str, plan: Plan, tries: list[Attempt]) -> dict[str, Any]:
@@ -189,7 +190,7 @@ def _next(s: Session, action: Action, actor: Actor) -> dict[str, Any]:
     }
 
 
-def _attempt(a: Attempt, reports: dict[str, Any]) -> dict[str, Any]:
+def _attempt(a: Attempt, reports: dict[str, Any], *, uses_up: bool) -> dict[str, Any]:
     by_language = reports.get(a.id, {})
     return {
         "id": a.id,
@@ -201,6 +202,7 @@ def _attempt(a: Attempt, reports: dict[str, Any]) -> dict[str, Any]:
         "because": a.because or [],
         "problem": a.problem,
         "counted": a.counted_at is not None or a.verdict is not None,
+        "uses_up": uses_up,
         "rig_cause": a.rig_cause,
         "plan_hash": a.plan_hash,
         "created_at": stamp(a.created_at),
