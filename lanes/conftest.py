@@ -25,6 +25,7 @@ from tests.conftest import (
     pytest_terminal_summary,
     state,
 )
+from tests.ports import free_port
 
 __all__ = [
     "_migrated",
@@ -80,6 +81,7 @@ def merged(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
 def short_engagement(folder: Path, **targets: Any) -> Path:
     """Write the demo's engagement file with the short plan, and with other targets where asked."""
     document = yaml.safe_load((ROOT / "app/demo/engagement.yaml").read_text(encoding="utf-8"))
+    document["targets"] = merged(document["targets"], {"engine": {"port": free_port()}})  # of its own: what else runs here may have the shipped one
     document["plan"] = merged(document["plan"], SHORT)
     document["targets"] = merged(document["targets"], targets)
     path = folder / "engagement.yaml"

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from lanes.conftest import ROOT, SHORT, merged
+from tests.ports import free_port
 
 TIERS = [2]
 # One pair of runs says nothing about the scatter of runs, and the machine may be shared: what speaks of its calm is out of reach here. What tells a
@@ -40,6 +41,7 @@ def write_short(path: Path, engine: str, **targets: Any) -> Path:
         document["targets"]["engine"] = lab["targets"]["engine"]
         document["targets"]["arms"].update(candidate=SIMULATED, placebo=SIMULATED)
         document["plan"] = merged(document["plan"], {"platform": lab["plan"]["platform"], "workload": {"context_tokens": 32768}})
+    document["targets"] = merged(document["targets"], {"engine": {"port": free_port()}})  # of its own: what else runs here may have the shipped one
     document["targets"] = merged(document["targets"], targets)
     path.write_text(yaml.safe_dump(document, allow_unicode=True, sort_keys=False), encoding="utf-8")
     return path
