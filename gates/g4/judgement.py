@@ -16,7 +16,8 @@ from gates.g4.hits import hits_trend, watched
 from gates.g4.injected import injection_checks
 from gates.g4.sentinel import sentinel, windows
 from gates.g4.series import Soak, slices
-from gates.g4.telemetry import coverage, fatal_counters, handles, leak, rss_by_slice, tier_exercised
+from gates.g4.telemetry import coverage, fatal_counters, handles, leak, rss_by_slice
+from gates.g4.tier import tier_exercised
 from gates.g4.timeline import boots_in_order, injections, timeline
 from gates.model import CheckResult, GateJudgement, Problem, StepSpec
 from gates.plan import Plan

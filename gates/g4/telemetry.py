@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -12,10 +12,7 @@ import numpy as np
 from gates.g4.answers import answer, check, declared_as, untold
 from gates.g4.series import Soak
 from gates.g4.timeline import APPROVED, stamps_of
-from gates.model import CheckResult, ClaimResult, ClaimStatus
-from gates.plan import Plan
-from gates.readers.prometheus import EXTERNAL_HITS, LOCAL_HITS, growth
-from gates.rules.claim import Finding, Run, fold
+from gates.model import CheckResult
 from gates.rules.estimates import NS, beside, percent, to_decimal
 from gates.rules.standing import Standing
 from gates.rules.trends import Exact, middle_of, theil_sen, thin
@@ -211,55 +208,6 @@ def _counter(soak: Soak, standing: Standing, name: str) -> CheckResult:
         return untold(blank, standing, reason=went_back[0].lacks, change=APPROVED)
     reason = Text("It stayed at {v} in {n} samples.", "在 {n} 个样本中保持 {v}。").fill(v=int(values[-1]), n=total)
     return answer(blank, standing, met=True, value=Decimal(0), reason=reason, margin=Decimal(0))
-
-
-def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
-    """Return the claim that the external tier served the soak: of the stored prefix tokens asked for, at least the share that a run must recover.
-
-    Both the counters around the load and those of the samples (added up over restarts) are held against it where they tell. What the GPU cache
-    served in its place says that the rotation fits into it; what neither served was lost or computed anew, and nothing here tells by whom.
-    """
-    limit = plan.validity.external_hits_min
-
-    def findings() -> Iterator[Finding]:
-        samples, records = run.pack.samples, run.pack.records
-        pair = run.pack.counter_pair("soak", plan.g4.tier)
-        told = [] if samples is None or samples.hits_known < 2 else [samples.hits_grown]
-        around = growth(pair[0].get("metrics"), pair[1].get("metrics"), EXTERNAL_HITS) if pair else None
-        if not told or records is None:
-            return
-        wanted = (int(records.good.sum()) - _never_stored(run)) * plan.workload.context_tokens
-        external = min(told if around is None else [*told, around])
-        files = (run.pack.path("telemetry.jsonl"), run.pack.path("counters.jsonl"), run.pack.path("records.jsonl"))
-        if external <= 0 or wanted <= 0:
-            nothing = Text("No prompt token came from the external tier.", "没有提示词元来自外部层。")
-            yield Finding(ClaimStatus.BREACHED, nothing, Decimal(0), run.key, None, files)
-            return
-        share, local = external / wanted, growth(pair[0].get("metrics"), pair[1].get("metrics"), LOCAL_HITS) if pair else None
-        reason = Text(
-            "{v} of the stored prefix tokens came from the external tier (at least {l}){h}.", "已存前缀词元中 {v} 由外部层恢复（下限 {l}）{h}。"
-        ).fill(v=percent(share, limit), l=percent(limit), h=_from_hbm(local, wanted))
-        served_by_hbm = local is not None and (external + local) / wanted >= limit
-        status = ClaimStatus.HOLDS if share >= limit else ClaimStatus.BREACHED if served_by_hbm else ClaimStatus.UNKNOWN
-        change = Text(
-            "a soak in which at least {l} of the stored prefix tokens come from the external tier would tell",
-            "已存前缀词元中至少 {l} 由外部层恢复的稳定性运行方可判定",
-        )
-        yield Finding(status, reason, share, run.key, None, files, change=change.fill(l=percent(limit)))
-
-    return fold(plan, "tier_exercised", run.arm, findings())
-
-
-def _from_hbm(local: Decimal | None, wanted: int) -> Text:
-    """Return what the GPU cache served, where it is told and more than nothing."""
-    if not local:
-        return Text("", "")
-    return Text(", {v} from the GPU cache", "，{v} 来自 GPU 缓存").fill(v=percent(local / wanted))
-
-
-def _never_stored(run: Run) -> int:
-    """Return how many requests of the sentinel asked a prefix that was never stored: one in each window (docs/evidence-format.md)."""
-    return sum(1 for event in run.pack.events if event.get("kind") == "sentinel")
 
 
 def rss_by_slice(soak: Soak) -> dict[int, int]:

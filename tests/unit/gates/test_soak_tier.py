@@ -57,3 +57,29 @@ def test_the_smaller_of_what_samples_and_counters_tell_decides():
     evidence = g4_evidence()
     evidence.lines("soak", "telemetry.jsonl", lambda rows: [{**r, "metrics": {k: str(int(v) // 2) for k, v in r["metrics"].items()}} for r in rows])
     assert judge(evidence.bundle())["verdict"] == "inconclusive"
+
+
+@pytest.mark.parametrize(("share", "status"), [(1, "holds"), (2, "unknown")])
+def test_an_engine_that_was_started_again_is_looked_at_between_the_samples_of_one_process_each_and_fails_by_its_crash(share, status):
+    evidence = g4_evidence()
+    rows = evidence.rows("soak", "telemetry.jsonl")
+    half, hits = len(rows) // 2, named(rows[0]["metrics"], EXTERNAL)
+    begun_anew = int(rows[half - 1]["metrics"][hits]) + 7  # what the first process counted behind its last sample is known to nobody
+
+    def crashed(lines):
+        for n, row in enumerate(lines):
+            row["metrics"][hits] = str((int(row["metrics"][hits]) - (begun_anew if n >= half else 0)) // share)
+            row["engine"]["pid"] += n >= half
+        return lines
+
+    def counters(lines):
+        for row in lines:
+            if (row["phase"], row["when"]) == ("soak", "after"):
+                row["metrics"][hits] = str(float(row["metrics"][hits]) - begun_anew)
+        return lines
+
+    evidence.lines("soak", "counters.jsonl", counters)
+    document = judge(evidence.lines("soak", "telemetry.jsonl", crashed).bundle())
+    claim = next(c for c in document["claims"] if c["claim"] == "tier_exercised")
+    assert claim["status"] == status, claim["reason"]["en"]
+    assert document["verdict"] == ("fail" if status == "holds" else "inconclusive"), document["summary"]["en"]

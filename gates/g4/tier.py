@@ -1,0 +1,93 @@
+"""The claim that the external tier served the soak, and not something above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import numpy as np
+
+from gates.model import ClaimResult, ClaimStatus
+from gates.plan import Plan
+from gates.readers.prometheus import EXTERNAL_HITS, LOCAL_HITS, growth
+from gates.readers.soak_records import SoakRecords
+from gates.readers.soak_telemetry import SoakTelemetry
+from gates.rules.claim import Finding, Run, fold
+from gates.rules.estimates import percent
+from gates.text import Text
+
+
+def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
+    """Return the claim that the external tier served the soak: of the stored prefix tokens asked for, at least the share that a run must recover.
+
+    Both the counters around the load and those of the samples are held against it where they tell. Where the engine was started again, only what
+    samples of one and the same process bound is looked at: what it counted between its last sample and its end is known to nobody. What the GPU cache
+    served in its place says that the rotation fits into it; what neither served was lost or computed anew, and nothing here tells by whom.
+    """
+    limit = plan.validity.external_hits_min
+
+    def findings() -> Iterator[Finding]:
+        samples, records = run.pack.samples, run.pack.records
+        pair = run.pack.counter_pair("soak", plan.g4.tier)
+        if samples is None or samples.hits_known < 2 or records is None:
+            return
+        around = growth(pair[0].get("metrics"), pair[1].get("metrics"), EXTERNAL_HITS) if pair else None
+        if len(samples.lives) > 1:  # the counters around the load begin anew with each process
+            external, requests = seen_by_one_process(samples, records)
+        else:
+            external, requests = min(samples.hits_grown, samples.hits_grown if around is None else around), int(records.good.sum())
+        wanted = (requests - _never_stored(run)) * plan.workload.context_tokens
+        files = (run.pack.path("telemetry.jsonl"), run.pack.path("counters.jsonl"), run.pack.path("records.jsonl"))
+        if wanted <= 0 and len(samples.lives) > 1:
+            return  # no process was seen long enough
+        if external <= 0 or wanted <= 0:
+            nothing = Text("No prompt token came from the external tier.", "没有提示词元来自外部层。")
+            yield Finding(ClaimStatus.BREACHED, nothing, Decimal(0), run.key, None, files)
+            return
+        share, local = external / wanted, growth(pair[0].get("metrics"), pair[1].get("metrics"), LOCAL_HITS) if pair else None
+        reason = Text(
+            "{v} of the stored prefix tokens came from the external tier (at least {l}){h}.", "已存前缀词元中 {v} 由外部层恢复（下限 {l}）{h}。"
+        ).fill(v=percent(share, limit), l=percent(limit), h=_from_hbm(local, wanted))
+        served_by_hbm = local is not None and (external + local) / wanted >= limit
+        status = ClaimStatus.HOLDS if share >= limit else ClaimStatus.BREACHED if served_by_hbm else ClaimStatus.UNKNOWN
+        change = Text(
+            "a soak in which at least {l} of the stored prefix tokens come from the external tier would tell",
+            "已存前缀词元中至少 {l} 由外部层恢复的稳定性运行方可判定",
+        )
+        yield Finding(status, reason, share, run.key, None, files, change=change.fill(l=percent(limit)))
+
+    return fold(plan, "tier_exercised", run.arm, findings())
+
+
+def _from_hbm(local: Decimal | None, wanted: int) -> Text:
+    """Return what the GPU cache served, where it is told and more than nothing."""
+    if not local:
+        return Text("", "")
+    return Text(", {v} from the GPU cache", "，{v} 来自 GPU 缓存").fill(v=percent(local / wanted))
+
+
+def _never_stored(run: Run) -> int:
+    """Return how many requests of the sentinel asked a prefix that was never stored: one in each window (docs/evidence-format.md)."""
+    return sum(1 for event in run.pack.events if event.get("kind") == "sentinel")
+
+
+def seen_by_one_process(samples: SoakTelemetry, records: SoakRecords) -> tuple[Decimal, int]:
+    """Return the tokens that the tier served between samples of one process each, and how many requests without failure lay whole between them.
+
+    A request that a first or last sample of a process cut through counts for neither side of the comparison's denominator.
+    """
+    known = (samples.hits >= 0) & (samples.life >= 0) & (samples.mono >= 0) & (samples.boot >= 0)
+    hits, life, boot, mono = (column[known] for column in (samples.hits, samples.life, samples.boot, samples.mono))
+    edges = np.flatnonzero((np.diff(life) != 0) | (np.diff(boot) != 0) | (np.diff(hits) < 0)) + 1
+    good = records.where(records.good)
+    tokens, requests = 0, 0
+    for part in np.split(np.arange(len(hits)), edges):
+        if len(part) < 2:
+            continue
+        first, last = part[0], part[-1]
+        tokens += int(hits[last] - hits[first])
+        name = samples.boots[int(boot[first])]
+        if name in good.boots:
+            inside = (good.boot == good.boots.index(name)) & (good.sent >= mono[first]) & (good.first >= 0) & (good.first <= mono[last])
+            requests += int(inside.sum())
+    return Decimal(tokens), requests
