@@ -35,7 +35,8 @@ def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
         if len(samples.lives) > 1:  # the counters around the load begin anew with each process
             external, requests = seen_by_one_process(samples, records)
         else:
-            external, requests = min(samples.hits_grown, samples.hits_grown if around is None else around), int(records.good.sum())
+            told = [samples.hits_grown] if around is None else [samples.hits_grown, around]
+            external, requests = min(told), int(records.good.sum())
         wanted = (requests - _never_stored(run)) * plan.workload.context_tokens
         files = (run.pack.path("telemetry.jsonl"), run.pack.path("counters.jsonl"), run.pack.path("records.jsonl"))
         if wanted <= 0 and len(samples.lives) > 1:
@@ -72,9 +73,9 @@ def _never_stored(run: Run) -> int:
 
 
 def seen_by_one_process(samples: SoakTelemetry, records: SoakRecords) -> tuple[Decimal, int]:
-    """Return the tokens that the tier served between samples of one process each, and how many requests without failure lay whole between them.
+    """Return the tokens that the tier served between samples of one process each, and how many requests without failure had their first text then.
 
-    A request that a first or last sample of a process cut through counts for neither side of the comparison's denominator.
+    A hit is counted a moment before the text it leads to, so both ends of a stretch shift by the requests in flight, in opposite directions.
     """
     known = (samples.hits >= 0) & (samples.life >= 0) & (samples.mono >= 0) & (samples.boot >= 0)
     hits, life, boot, mono = (column[known] for column in (samples.hits, samples.life, samples.boot, samples.mono))
@@ -88,6 +89,6 @@ def seen_by_one_process(samples: SoakTelemetry, records: SoakRecords) -> tuple[D
         tokens += int(hits[last] - hits[first])
         name = samples.boots[int(boot[first])]
         if name in good.boots:
-            inside = (good.boot == good.boots.index(name)) & (good.sent >= mono[first]) & (good.first >= 0) & (good.first <= mono[last])
+            inside = (good.boot == good.boots.index(name)) & (good.first > mono[first]) & (good.first <= mono[last])
             requests += int(inside.sum())
     return Decimal(tokens), requests
