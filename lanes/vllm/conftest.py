@@ -17,9 +17,7 @@ from app.demo.medium import loops, mounts, release
 from lanes.conftest import QUADGATE, ROOT
 from lanes.vllm.meddling import Deed, Meddler
 from lanes.vllm.short import write_short
-from tests.needs import pytest_configure, pytest_runtest_setup, pytest_terminal_summary
 
-__all__ = ["pytest_configure", "pytest_runtest_setup", "pytest_terminal_summary"]
 STOP_S = 180
 
 
