@@ -51,6 +51,13 @@ def test_a_sentinel_asks_its_prefixes_once_a_window_and_only_after_a_whole_round
     assert stored["detail"]["prefixes"] == 12 + 3
 
 
+def test_from_the_first_request_to_the_end_of_the_last_a_paced_soak_lasts_its_whole_time(place):
+    folder, end = run(place, soak(place, seconds=1.2, request_cap=2))  # a request every 0.6 s, each answered long before the next
+    assert end["outcome"] == "done", (folder / "job.log").read_text()
+    load = [r for r in lines(folder / "records.jsonl") if r["phase"] == "soak"]
+    assert max(r["end_ns"] for r in load) - min(r["sent_ns"] for r in load) >= 1_200_000_000
+
+
 def test_answers_that_change_in_a_soak_are_an_event(place):
     spec = soak(place, lab={"faults": {"corrupt_kv_share": 0.5}, "hbm_tokens": 2048}, seconds=4, sentinel={"every_s": 0.1, "prefixes": 6})
     folder, end = run(place, spec)

@@ -21,6 +21,7 @@ from probe.telemetry import Telemetry
 
 LABEL = "soak"
 CACHED_BYTES = 256 << 20  # prefixes are kept as text up to this much, else made again when needed
+SPARE_NS = 1_000_000_000  # a request is sent a moment after it is given to the loop: a soak must never end a hair before its time
 
 
 def run_soak(job: Job) -> None:
@@ -31,7 +32,7 @@ def run_soak(job: Job) -> None:
     count = int(soak["rotate_prefixes"])
     sentinel = Sentinel(soak["sentinel"], session.prompts, job.spec["job"], int(soak["tier"]), count, _say_on(job)) if soak.get("sentinel") else None
     wanted = [(LABEL, None, n) for n in range(count)] + (sentinel.stored() if sentinel else [])
-    room = preflight.before_job(job.folder, job.spec, len(wanted) + (sentinel.windows(float(soak["seconds"])) if sentinel else 0))
+    room = preflight.before_job(job.folder, job.spec, len(wanted) + (sentinel.windows(float(soak["seconds"]) + SPARE_NS / 1e9) if sentinel else 0))
     counters = Watch(soak.get("counters"), job.spec["engine"].get("array_stats"), job.spec.get("ports"))
     counters.require(job.spec["host"], lacking_array_is_fine=True)
     if session.phases.get("store"):
@@ -63,12 +64,11 @@ def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List
     with job.phase("soak", tier) as row:
         session.residency("before_tier", tier)
         session.counters("before", "soak", tier)
-        until = clock.mono_ns() + int(seconds * 1e9)
         job.start_deadline(seconds)
         if sentinel:
             job.journals.watch("records.jsonl", sentinel.see)
         with Telemetry(job, session, counters) as telemetry, Injections(job, session.engine):
-            shots = rotation(session, tier, count, until, sentinel)
+            shots = rotation(session, tier, count, int(seconds * 1e9) + SPARE_NS, sentinel)
             session.send(shots, tier, measured=True, offsets=bool(session.phases.get("chunk_offsets")), keep=False, backoff=True, spacing_ns=spacing)
         if sentinel:
             sentinel.finish()
@@ -89,18 +89,21 @@ def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List
     session.ports("after")
 
 
-def rotation(session: Session, tier: int, count: int, until_ns: Optional[int] = None, sentinel: Optional[Sentinel] = None) -> Iterator[Shot]:
-    """Yield requests until the time is over: prefix 0, 1, 2, ... and round again, each lap with a new suffix, so that only the prefix can hit.
+def rotation(session: Session, tier: int, count: int, load_ns: Optional[int] = None, sentinel: Optional[Sentinel] = None) -> Iterator[Shot]:
+    """Yield requests for `load_ns` (ns), else without end: prefix 0, 1, ... and round again, each lap with a new suffix: only the prefix can hit.
 
-    The sentinel's windows lie in between, so that the load has no gap.
+    The time runs from the first request, and the one that is due when it is over is still sent: however far apart the requests are, from the
+    first to the end of the last it is never less. The sentinel's windows lie in between, so that the load has no gap.
     """
     prompts, kept, size, lap = session.prompts, {}, 0, 0
+    until_ns: Optional[int] = None
     while True:
         for index in range(count):
+            if until_ns is None and load_ns is not None:
+                until_ns = clock.mono_ns() + load_ns
             for shot in sentinel.window(clock.mono_ns(), lap * count + index) if sentinel else ():
                 yield shot
-            if until_ns is not None and clock.mono_ns() >= until_ns:
-                return
+            last = until_ns is not None and clock.mono_ns() >= until_ns
             prefix: Any = kept.get(index)
             if prefix is None:
                 prefix = prompts.text(LABEL, index, "prefix", prompts.context)
@@ -108,4 +111,6 @@ def rotation(session: Session, tier: int, count: int, until_ns: Optional[int] = 
                     kept[index] = prefix
                     size += len(prefix)
             yield prompts.shot("soak", tier, index, prefix, LABEL, "lap%d" % lap, prompts.output)
+            if last:
+                return
         lap += 1
