@@ -12,7 +12,7 @@ from gates.bundle import Bundle
 from gates.canonical import sha256_of
 from gates.g2.declared import THROUGHPUT_CV, TTFT_CV
 from gates.g2.volume import volume_checks
-from gates.model import CheckResult, GateJudgement, GateSpec, Severity, StepKind, StepSpec, Verdict
+from gates.model import CheckResult, GateJudgement, GateSpec, Severity, StepSpec, Verdict
 from gates.plan import Plan
 from gates.rules.claim import Findings, lacking
 from gates.rules.completeness import evidence_check, gather, wanted_files
@@ -22,7 +22,7 @@ from gates.rules.estimates import ms, percent, to_decimal
 from gates.rules.rig import rig_checks
 from gates.rules.run_claims import run_claims
 from gates.rules.standing import Standing, leave_out, not_tested, refused, validity_check
-from gates.steps import judge_step, report_step, run_step
+from gates.steps import deploy_step, judge_step, report_step, run_step
 from gates.text import Text, amid
 
 _RISK = Text(
@@ -35,19 +35,6 @@ def steps(plan: Plan) -> tuple[StepSpec, ...]:
     """Return the steps: deploy, the baseline runs (the first one stores), judge, report."""
     runs = (run_step(plan, key=f"run-{n}", arm="baseline", run_index=n, prompts="g2", store=n == 1) for n in range(1, plan.g2.runs + 1))
     return (deploy_step(), *runs, judge_step(), report_step())
-
-
-def deploy_step() -> StepSpec:
-    """Return the step that installs engine and probe."""
-    return StepSpec(
-        key="deploy",
-        kind=StepKind.PLAYBOOK,
-        title=Text("Deploy engine and probe", "部署引擎与探针"),
-        playbook="deploy.yml",
-        expects={"engine": ("commands.json", "host.json")},
-        changes_target=True,
-        timeout_s=3600,
-    )
 
 
 def judge(plan: Plan, bundle: Bundle) -> GateJudgement:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ RUN_PACK = (
     "pack.json",
 )
 CELLS = "cells.jsonl"
+NEVER_IN_A_REHEARSAL = (StepKind.JUDGE, StepKind.REPORT)
 SOAK_PACK = (*RUN_PACK, "telemetry.jsonl", "events.jsonl")
 MEASURED_ON = "loadgen"  # the inventory group whose hosts run the detached job
 
@@ -146,6 +148,19 @@ def _injections(plan: Plan) -> dict[str, list[dict[str, object]]]:
     return {"injections": rows} if rows else {}
 
 
+def deploy_step() -> StepSpec:
+    """Return the step that installs engine and probe."""
+    return StepSpec(
+        key="deploy",
+        kind=StepKind.PLAYBOOK,
+        title=Text("Deploy engine and probe", "部署引擎与探针"),
+        playbook="deploy.yml",
+        expects={"engine": ("commands.json", "host.json")},
+        changes_target=True,
+        timeout_s=3600,
+    )
+
+
 def judge_step(key: str = "judge") -> StepSpec:
     """Return the step that judges the attempt from its evidence."""
     return StepSpec(key=key, kind=StepKind.JUDGE, title=Text("Judge the evidence", "依据证据判定"))
@@ -154,6 +169,16 @@ def judge_step(key: str = "judge") -> StepSpec:
 def report_step(key: str = "report") -> StepSpec:
     """Return the step that writes the report in both languages."""
     return StepSpec(key=key, kind=StepKind.REPORT, title=Text("Write the report", "生成报告"))
+
+
+def in_rehearsal(steps: Sequence[StepSpec]) -> tuple[StepSpec, ...]:
+    """Return what of a gate's steps a rehearsal takes: it is never judged and gets no report.
+
+    It may come before the gate that deploys (G2), so whatever it measures on is deployed first; where that was done, nothing changes.
+    """
+    kept = tuple(step for step in steps if step.kind not in NEVER_IN_A_REHEARSAL)
+    measures = any(step.kind is StepKind.JOB for step in kept)
+    return (deploy_step(), *kept) if measures and deploy_step().key not in {step.key for step in kept} else kept
 
 
 def telemetry_period_ns(plan: Plan) -> int:

@@ -7,17 +7,17 @@ from dataclasses import asdict
 from app.attempts.models import Step
 from app.kit.db import new_id
 from gates.canonical import plain
-from gates.model import StepKind, StepSpec
+from gates.model import StepSpec
 from gates.plan import Plan
-
-NEVER_IN_A_REHEARSAL = (StepKind.JUDGE, StepKind.REPORT)
+from gates.steps import in_rehearsal
 
 
 def steps_for(plan: Plan, gate: str, rehearsal: bool) -> list[StepSpec]:
-    """Return the steps of an attempt as the gate declares them; a rehearsal is never judged and gets no report."""
+    """Return the steps of an attempt as the gate declares them, or those of a rehearsal."""
     from gates.registry import GATES  # the gates bring numpy and scipy: only who starts one pays for them
 
-    return [spec for spec in GATES[gate].steps(plan) if not (rehearsal and spec.kind in NEVER_IN_A_REHEARSAL)]
+    declared = GATES[gate].steps(plan)
+    return list(in_rehearsal(declared) if rehearsal else declared)
 
 
 def extension_for(plan: Plan, gate: str) -> list[StepSpec]:

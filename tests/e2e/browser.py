@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
+from playwright.sync_api import expect, sync_playwright
 
 from tests.needs import CHROMIUM
 
@@ -23,6 +24,7 @@ ARGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+expect.set_options(timeout=30_000)  # a page that comes late is late; how late is no subject of these tests
 
 
 @contextmanager
@@ -49,8 +51,6 @@ def served(app: Any) -> Iterator[str]:
 @contextmanager
 def chromium() -> Iterator[Any]:
     """Give a Chromium that is closed afterwards."""
-    from playwright.sync_api import sync_playwright
-
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGS)
         try:

@@ -7,7 +7,7 @@ import pytest
 from gates.model import StepKind
 from gates.plan import parse_plan
 from gates.registry import GATES
-from gates.steps import RUN_PACK, SOAK_PACK
+from gates.steps import RUN_PACK, SOAK_PACK, in_rehearsal
 
 
 def test_there_are_four_gates_in_order_and_each_ends_in_judgement_and_report():
@@ -36,6 +36,18 @@ def test_g2_has_the_plans_runs_and_the_first_one_stores():
     declared = GATES["G2"].steps(parse_plan({"g2": {"runs": 4}}))
     assert [s.key for s in declared] == ["deploy", "run-1", "run-2", "run-3", "run-4", "judge", "report"]
     assert [s.params.get("store") for s in declared[1:5]] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(("gate", "keys"), [("G2", ["deploy", "run-1", "run-2", "run-3"]), ("G3", ["deploy", "run-1"]), ("G4", ["deploy", "soak"])])
+def test_a_rehearsal_deploys_first_whichever_gate_it_practises_and_is_never_judged(gate, keys):
+    steps = in_rehearsal(GATES[gate].steps(parse_plan()))
+    assert [s.key for s in steps][: len(keys)] == keys
+    assert [s.key for s in steps].count("deploy") == 1
+    assert not {StepKind.JUDGE, StepKind.REPORT} & {s.kind for s in steps}
+
+
+def test_a_rehearsal_of_the_arrival_deploys_nothing():
+    assert "deploy" not in {s.key for s in in_rehearsal(GATES["G1"].steps(parse_plan()))}
 
 
 @pytest.mark.parametrize(("scale", "seconds"), [("1", 259200), ("2880", 90), ("7", 37029)])
