@@ -140,6 +140,11 @@ class AttemptFacts:
         spoke = self.verdict in (Verdict.PASS, Verdict.CONDITIONAL, Verdict.FAIL)
         return self.counted and (spoke or not self.rig_cause.agreed)
 
+    @property
+    def excused(self) -> bool:
+        """Tell whether it would count, had not both parties approved a rig cause: every face says so, and never that it counts."""
+        return self.counted and not self.uses_up
+
 
 @dataclass(frozen=True)
 class Policy:

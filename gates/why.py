@@ -30,11 +30,11 @@ _BECAUSE = {
 }
 _UNSAID = Text("a new attempt that answers it would change it", "新的尝试予以回答方可改变")  # every check of a gate says more (CheckResult.change)
 _SENTENCES = {
-    Verdict.PASS: Text("{g} passed: all {n} blocking checks are met; {tail}.", "{g}通过：{n} 个否决项全部达标；{tail}。"),
+    Verdict.PASS: Text("{g} passed: all {n} blocking checks are met; {tail}{beside}.", "{g}通过：{n} 个否决项全部达标；{tail}{beside}。"),
     Verdict.FAIL: Text("{g} failed: {what}; {tail}{more}.", "{g}不通过：{what}；{tail}{more}。"),
     Verdict.CONDITIONAL: Text(
-        "{g} passed on conditions, and goes on only with the approval of both parties: {what}; {tail}{more}.",
-        "{g}有条件通过，须经双方确认方可继续：{what}；{tail}{more}。",
+        "{g} passed on conditions, and goes on only with the approval of both parties: {what}; {tail}{more}{beside}.",
+        "{g}有条件通过，须经双方确认方可继续：{what}；{tail}{more}{beside}。",
     ),
     Verdict.INCONCLUSIVE: Text("{g} is inconclusive, nothing was proven: {what}; {tail}{more}.", "{g}无法判定，未能证明：{what}；{tail}{more}。"),
     Verdict.INVALID: Text(
@@ -42,12 +42,14 @@ _SENTENCES = {
     ),
 }
 
+_BESIDE = Text("; {k} of {n} advisory checks did not hold, which decides nothing", "；{n} 个参考项中有 {k} 个未达标，不影响判定")
+
 
 def why(title: Text, verdict: Verdict, checks: Sequence[CheckResult], way_on: Mapping[str, Any] | None = None) -> Text:
     """Return the verdict of a gate in one sentence in each language. `way_on` is what an extension did or could do (GateSpec.way_on)."""
     blocking = [c for c in checks if c.severity is Severity.BLOCKING]
     if verdict is Verdict.PASS:
-        return _SENTENCES[verdict].fill(g=title, n=len(blocking), tail=_nearest(blocking))
+        return _SENTENCES[verdict].fill(g=title, n=len(blocking), tail=_nearest(blocking), beside=_beside(checks))
     deciding = [c for c in blocking if c.verdict is verdict]
     if not deciding:
         return _SENTENCES[verdict].fill(g=title, what=Text("no check decides", "没有起决定作用的检查项"), tail=_UNSAID, more="")
@@ -55,7 +57,7 @@ def why(title: Text, verdict: Verdict, checks: Sequence[CheckResult], way_on: Ma
     rest = len(deciding) - 1
     more = Text(f" ({rest} more)", f"（另有 {rest} 项）") if rest else Text("", "")
     what = Text(f"{first.title.en}: {_clause(first.reason.en)}", f"{first.title.zh}：{_clause(first.reason.zh)}")
-    return _SENTENCES[verdict].fill(g=title, what=what, tail=_change(verdict, first, way_on), more=more)
+    return _SENTENCES[verdict].fill(g=title, what=what, tail=_change(verdict, first, way_on), more=more, beside=_beside(checks))
 
 
 def figure(value: Decimal, unit: str, quantity: str, *against: Decimal) -> str:
@@ -115,6 +117,13 @@ def _change(verdict: Verdict, check: CheckResult, way_on: Mapping[str, Any] | No
         return Text(f"{_clause(change.en)}; {_clause(told.en)}", f"{_clause(change.zh)}；{_clause(told.zh)}")
     change = check.change or _UNSAID
     return Text(_clause(change.en), _clause(change.zh))
+
+
+def _beside(checks: Sequence[CheckResult]) -> Text:
+    """Return how many advisory checks did not hold, as a last clause; nothing where all held: a pass must not hide them."""
+    advisory = [c for c in checks if c.severity is Severity.ADVISORY]
+    missed = sum(c.verdict is Verdict.FAIL for c in advisory)
+    return _BESIDE.fill(k=missed, n=len(advisory)) if missed else Text("", "")
 
 
 def _distance(check: CheckResult) -> Decimal | None:

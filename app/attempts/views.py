@@ -40,6 +40,7 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
     starter = user(s, attempt.started_by)
     newest = verdicts[-1] if verdicts else None
     sealed = sealing.sealed_from(s, attempt, engagement, facts)
+    known = next(a for a in facts.attempts if a.id == attempt.id)
     return {
         "id": attempt.id,
         "engagement": _engagement(engagement, facts),
@@ -57,7 +58,8 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
         "rig_cause": attempt.rig_cause,
         "plan_hash": attempt.plan_hash,
         "seed": attempt.seed,
-        "counted": attempt.counted_at is not None or attempt.verdict is not None,
+        "counted": known.uses_up,
+        "excused": known.excused,
         "created_at": stamp(attempt.created_at),
         "started_at": stamp(attempt.started_at),
         "finished_at": stamp(attempt.finished_at),

@@ -10,7 +10,7 @@ from app.reports.checks import check_row, claim_rows, claims_matrix, untested
 from app.reports.extension import changed_checks, extension_of, is_open
 from app.reports.facts import Facts
 from app.reports.forms import form_rows
-from app.reports.headline import headlines, key_checks
+from app.reports.headline import advisory_of, headlines, key_checks
 from app.reports.history import attempt_rows, counts
 from app.reports.register import open_sentence, register_rows
 from app.reports.tables import delivery, diagnostic_rows, evidence_rows, exact_rows, hosts, hour_rows, platform, run_rows
@@ -53,6 +53,7 @@ def build(facts: Facts, language: str, *, revision: int = 0, revisions: tuple[di
         "verdict": _verdict(facts, words),
         "headlines": [] if rehearsal else headlines(document, checks, facts.gate, words),
         "key_checks": [] if rehearsal else [row["id"] for row in key_checks(checks, facts.gate)],
+        "advisory": _advisory(checks, words, rehearsal=rehearsal),
         "scope": _scope(facts, words),
         "items": {"rows": list(facts.engagement.get("packing_list") or []), "delivery": delivery(facts.engagement)},
         "hosts": hosts(facts.engagement),
@@ -192,6 +193,12 @@ def _verdict(facts: Facts, words: Words) -> dict[str, Any]:
         "because_text": words.numbers(words.of("because", b) for b in because),
         "summary": words.text(document.get("summary")) if word != "none" else "",
     }
+
+
+def _advisory(checks: list[dict[str, Any]], words: Words, *, rehearsal: bool) -> dict[str, Any]:
+    """Return the sentence about advisory checks that did not hold, with the ids of those checks; a rehearsal is never judged."""
+    found = advisory_of([] if rehearsal else checks, words)
+    return {"sentence": found["sentence"], "checks": [row["id"] for row in found["rows"]]}
 
 
 def _scope(facts: Facts, words: Words) -> dict[str, Any]:

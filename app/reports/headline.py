@@ -38,6 +38,20 @@ def key_checks(rows: list[dict[str, Any]], gate: str, most: int = 8) -> list[dic
     return (missed + main)[:most]
 
 
+def advisory_of(rows: list[dict[str, Any]], words: Words) -> dict[str, Any]:
+    """Return what page 1 and the attempt page say of the advisory checks that did not hold: {sentence, rows: the checks, failed ones first}.
+
+    It says how many there are, how many did not hold or could not be judged, and that they decide nothing; it is empty where all held.
+    """
+    advisory = [row for row in rows if row["severity"] == "advisory"]
+    missed = [row for row in advisory if row["verdict"] == "fail"]
+    open_ones = [row for row in advisory if row["verdict"] in ("inconclusive", "invalid")]
+    if not missed and not open_ones:
+        return {"sentence": "", "rows": []}
+    kind = "advisory.both" if missed and open_ones else "advisory.missed" if missed else "advisory.open"
+    return {"sentence": words(kind, n=len(advisory), k=len(missed), u=len(open_ones)), "rows": [*missed, *open_ones]}
+
+
 def _distance(check: dict[str, Any]) -> Decimal:
     """Return how far inside its limit a check lies; a check without a margin is taken as the nearest."""
     margin = f.number(check.get("margin"))

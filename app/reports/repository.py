@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from app.attempts.models import Attempt, Step, VerdictRevision
 from app.attempts.moves import shown_reason
 from app.attempts.revisions import changes
 from app.deviations import views as deviation_views
+from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
 from app.kit.errors import NotFound
 from app.kit.i18n import N_
@@ -62,14 +63,15 @@ def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
     firsts = {row.attempt_id: row for row in reversed(of_tries)}
     newest = judged[-1] if judged else None
     register = _register(s, engagement, attempt)
+    excused = {a.id for a in engagement_facts.gather(s, engagement).attempts if a.excused}
     return Facts(
         engagement=_engagement(engagement),
         plan=json.loads(plan.canonical),
         plan_hash=attempt.plan_hash,
         plan_revision=plan.revision,
         sealed_at=_iso(plan.sealed_at),
-        attempt=_attempt(attempt, verdicts.get(attempt.id), firsts.get(attempt.id)),
-        attempts=[_attempt(a, verdicts.get(a.id), firsts.get(a.id)) for a in tries],
+        attempt=_attempt(attempt, verdicts.get(attempt.id), firsts.get(attempt.id), excused),
+        attempts=[_attempt(a, verdicts.get(a.id), firsts.get(a.id), excused) for a in tries],
         verdict={**_verdict(newest), "manifest_hash": newest.manifest_hash, "document": newest.document} if newest else None,
         verdicts=[
             {**_verdict(row), "changed": changes(before.document, row.document) if before else []}
@@ -107,12 +109,13 @@ def _engagement(row: Engagement) -> dict[str, Any]:
     }
 
 
-def _attempt(row: Attempt, judged: VerdictRevision | None, first: VerdictRevision | None) -> dict[str, Any]:
+def _attempt(row: Attempt, judged: VerdictRevision | None, first: VerdictRevision | None, excused: Set[str]) -> dict[str, Any]:
     """Return an attempt as a report tells it.
 
     The report is written by the attempt's own last step: once the attempt is judged, that writing is not part of its story, and its
     end is the time of its judgement. So the report says the same while and after it is written.
-    An attempt that measured nothing counts from its `first` judgement (a gate without measured steps, as G1), a rehearsal never.
+    An attempt that measured nothing counts from its `first` judgement (a gate without measured steps, as G1), a rehearsal never, and one that
+    a rig cause took out (`excused`, told only where it is so: what older reports rest on keeps its hash) no more.
     """
     status, ended = row.status, row.finished_at
     going_on = row.extension is not None and row.extension["judged"] is None  # its newest judgement is the one before the extension
@@ -132,6 +135,7 @@ def _attempt(row: Attempt, judged: VerdictRevision | None, first: VerdictRevisio
         "extension": {key: row.extension[key] for key in _EXTENSION} if row.extension else None,
         "plan_hash": row.plan_hash,
         "counted_at": _iso(row.counted_at or (first.at if first is not None and not row.rehearsal else None)),
+        **({"excused": True} if row.id in excused else {}),
         "created_at": _iso(row.created_at),
         "started_at": _iso(row.started_at),
         "finished_at": _iso(ended),

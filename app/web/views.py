@@ -12,6 +12,7 @@ from app.kit.i18n import N_, language_tag, translate
 from app.kit.words import word
 from app.reports.checks import check_row, claim_rows, claims_matrix, untested, value_text
 from app.reports.format import duration
+from app.reports.headline import advisory_of
 from app.reports.thresholds import threshold_rows
 from app.reports.words import Words
 from app.web.render import time_of
@@ -136,9 +137,9 @@ def editions(reports: Iterable[Data], locale: str) -> list[Data]:
 
 
 def claimable(attempt: Data) -> bool:
-    """Return whether a claim about the rig makes sense on this page: the attempt ended and nothing is said about the product."""
+    """Return whether a claim about the rig makes sense on this page: the attempt ended, nothing is said about the product, and none is approved."""
     silent = attempt["verdict"] not in {"pass", "conditional", "fail"}
-    return attempt["status"] in ENDED and silent and not attempt["rehearsal"]
+    return attempt["status"] in ENDED and silent and not attempt["rehearsal"] and not attempt["excused"]
 
 
 def verdict_tables(document: Mapping[str, Any], locale: str) -> Data:
@@ -151,6 +152,7 @@ def verdict_tables(document: Mapping[str, Any], locale: str) -> Data:
     agreed, others = untested(document)
     return {
         "checks": groups,
+        "beside": advisory_of(rows, words),
         "intervals": intervals,
         "matrix": claims_matrix(claims, words),
         "claims": claim_rows(claims, words),

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.approvals.models import Approval
 from app.attempts.models import Attempt, Step, VerdictRevision
 from app.attempts.moves import kept_reason
-from app.attempts.usecases import start_attempt
+from app.attempts.usecases import attempt_view, claim_rig_cause, start_attempt
 from app.audit.chain import verify
 from app.audit.models import AuditRow
 from app.evidence import store
@@ -26,7 +26,7 @@ from app.up.ending import STOPPED
 from gates.canonical import canonical_bytes, sha256_of
 from gates.model import StepKind
 from tests.people import Cast
-from tests.scenes import engage, within
+from tests.scenes import decide, engage, finish, within
 from tests.unit.reports import samples
 
 
@@ -177,3 +177,22 @@ def test_an_unknown_attempt_or_report_is_not_found(cast: Cast) -> None:
             usecases.dataset(s, attempt_id=new_id(), language="en")
         with pytest.raises(NotFound):
             usecases.report_file(s, report_id=new_id(), actor=cast.viewer)
+
+
+def test_an_attempt_that_measured_and_has_an_approved_rig_cause_counts_on_no_face(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        attempt = start_attempt(s, engagement_id=engagement.id, gate="G1", actor=cast.li_wei)
+        attempt.counted_at = now()  # as after the first measured request of G2 to G4
+        finish(s, attempt, None, status="error")
+        claim_rig_cause(s, attempt_id=attempt.id, cause="机房断电", actor=cast.li_wei)
+        decide(s, "rig_cause", cast.chen_jing)
+        assert attempt_view(s, attempt_id=attempt.id, actor=cast.viewer)["counted"]
+        assert "counted: 1" in usecases.dataset(s, attempt_id=attempt.id, language="en")["scope"]["tries"]
+        decide(s, "rig_cause", cast.wang_fang)
+        view = attempt_view(s, attempt_id=attempt.id, actor=cast.viewer)
+        assert (view["counted"], view["excused"]) == (False, True)
+        told = usecases.dataset(s, attempt_id=attempt.id, language="zh-CN")
+        assert "其中计次 0 次" in told["scope"]["tries"]
+        assert [row["counted"] for row in told["attempts"]] == [""]
+        assert "机房断电" in told["attempts"][0]["reason"]

@@ -228,6 +228,7 @@ def attempt(**more: Any) -> dict[str, Any]:
         "plan_hash": HASH,
         "seed": 20261129,
         "counted": True,
+        "excused": False,
         "started_by": "李伟",
     }
     times = {"created_at": "2026-11-20T06:10:00.000Z", "started_at": "2026-11-20T06:10:02.000Z", "finished_at": None}

@@ -10,7 +10,7 @@ import pytest
 from app.reports.checks import margin_text
 from gates import remedies
 from gates.judge import judge
-from gates.model import Because, CheckResult, Limit, Verdict
+from gates.model import Because, CheckResult, Limit, Severity, Verdict
 from gates.text import Text
 from gates.why import figure, why
 from tests.bundles import Truth, g2_evidence, g3_evidence, g4_evidence, soak_plan
@@ -161,3 +161,14 @@ def test_a_margin_is_told_as_in_the_table_of_the_report():
         told = why(GATE, Verdict.FAIL, [found])
         assert f"margin {margin_text(margin, '1', quantity)}:" in told.en
         assert f"余量 {margin_text(margin, '1', quantity, 'zh-CN')}：" in told.zh
+
+
+@pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.CONDITIONAL])
+def test_a_pass_says_how_many_advisory_checks_did_not_hold(verdict: Verdict):
+    decides = check(verdict, "0.26", margin="0.01", because=Because.FRAGILE if verdict is Verdict.CONDITIONAL else None)
+    beside = [check(v, severity=Severity.ADVISORY) for v in (Verdict.FAIL, Verdict.PASS, Verdict.INCONCLUSIVE)]
+    told = why(GATE, verdict, [decides, *beside])
+    one_sentence(told)
+    assert told.en.endswith("; 1 of 3 advisory checks did not hold, which decides nothing.")
+    assert told.zh.endswith("；3 个参考项中有 1 个未达标，不影响判定。")
+    assert "advisory" not in why(GATE, verdict, [decides, *beside[1:]]).en

@@ -253,3 +253,38 @@ def test_what_follows_a_pass_waits_for_the_sign_off_only_where_the_plan_requires
     assert ("once both parties have signed" in en, "双方签署本报告后" in zh) == (waits, waits)
     assert ("nothing waits for it" in en, "后续无须等待" in zh) == (not waits, not waits)
     assert ("the next gate may start" in en.lower()) is (gate != "G4")
+
+
+def beside(*verdicts: str) -> dict[str, Any]:
+    """A document of G3 whose advisory checks have these verdicts."""
+    document = samples.document("G3")
+    model = next(c for c in document["checks"] if c["severity"] == "advisory")
+    blocking = [c for c in document["checks"] if c["severity"] == "blocking"]
+    return {**document, "checks": blocking + [{**model, "id": f"g3.beside_{n}", "verdict": verdict} for n, verdict in enumerate(verdicts)]}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "en", "zh"),
+    [
+        (("pass", "pass"), "", ""),
+        (("pass", "fail"), "Of 2 advisory checks 1 did not hold", "2 个参考项中有 1 个未达标"),
+        (("inconclusive", "pass", "fail"), "Of 3 advisory checks 1 did not hold and 1 could not be judged", "3 个参考项中有 1 个未达标、1 个无法判定"),
+        (("invalid",), "Of 1 advisory checks 1 could not be judged", "1 个参考项中有 1 个无法判定"),
+    ],
+)
+def test_page_one_says_how_many_advisory_checks_did_not_hold(verdicts: tuple[str, ...], en: str, zh: str) -> None:
+    for language, told in (("en", en), ("zh-CN", zh)):
+        found = build(samples.facts("G3", document=beside(*verdicts)), language)["advisory"]
+        assert found["sentence"].startswith(told)
+        assert bool(found["sentence"]) == bool(told)
+    assert found["checks"] == [f"g3.beside_{n}" for v in ("fail", "inconclusive", "invalid") for n, had in enumerate(verdicts) if had == v]
+
+
+def test_an_attempt_with_an_approved_rig_cause_is_printed_as_not_counted() -> None:
+    tries = samples.attempts("G3", None)
+    tries[-1] |= {"excused": True, "rig_cause": "机房断电", "problem": Text("The host is silent.", "主机无响应。").json()}
+    data = build(samples.facts("G3", attempts=tries), "en")
+    assert "counted: 0;" in data["scope"]["tries"]
+    assert data["scope"]["tries"].endswith("Taken out of the count by a rig cause that both parties approved: 1.")
+    row = data["attempts"][-1]
+    assert (row["counted"], row["reason"]) == ("", "The host is silent. Does not count: both parties approved a cause in the rig or at the site (机房断电).")

@@ -198,3 +198,18 @@ def test_a_template_that_does_not_fit_the_data_is_one_sentence_and_not_a_trace()
     with pytest.raises(QuadgateError) as caught:
         render_pdf(broken)
     assert "ACC-DEMO-G1-R0" in str(caught.value)
+
+
+@pytest.mark.parametrize(("language", "told"), [("en", "Of1advisorychecks1didnothold"), ("zh-CN", "1个参考项中有1个未达标")])
+def test_page_one_names_the_advisory_checks_that_did_not_hold_and_their_page(language: str, told: str) -> None:
+    document = samples.document("G3")
+    document["checks"] = [{**c, "verdict": "fail"} if c["severity"] == "advisory" else c for c in document["checks"]]
+    facts = samples.facts("G3", document=document)
+    found = [squeezed(page) for page in pages(render_pdf(build(facts, language), facts.manifest))]
+    assert told in found[0]
+    name = "“Advisorychecks”onpage" if language == "en" else "“参考项”"
+    assert name in found[0]
+    place = re.search(r"onpage(\d+)" if language == "en" else r"见第(\d+)页“参考项”", found[0])
+    assert place is not None
+    row = next(c for c in build(facts, language)["checks"] if c["severity"] == "advisory")
+    assert squeezed(row["id"]) in found[int(place[1]) - 1] + found[min(int(place[1]), len(found) - 1)]
