@@ -42,7 +42,7 @@ _SENTENCES = {
     ),
 }
 
-_BESIDE = Text("; {k} of {n} advisory checks did not hold, which decides nothing", "；{n} 个参考项中有 {k} 个未达标，不影响判定")
+_BESIDE = Text("; of the advisory checks, which decide nothing, {k} of {n} did not hold", "；{n} 个参考项中有 {k} 个未达标，不影响判定")
 
 
 def why(title: Text, verdict: Verdict, checks: Sequence[CheckResult], way_on: Mapping[str, Any] | None = None) -> Text:

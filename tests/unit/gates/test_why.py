@@ -169,6 +169,6 @@ def test_a_pass_says_how_many_advisory_checks_did_not_hold(verdict: Verdict):
     beside = [check(v, severity=Severity.ADVISORY) for v in (Verdict.FAIL, Verdict.PASS, Verdict.INCONCLUSIVE)]
     told = why(GATE, verdict, [decides, *beside])
     one_sentence(told)
-    assert told.en.endswith("; 1 of 3 advisory checks did not hold, which decides nothing.")
+    assert told.en.endswith("; of the advisory checks, which decide nothing, 1 of 3 did not hold.")
     assert told.zh.endswith("；3 个参考项中有 1 个未达标，不影响判定。")
     assert "advisory" not in why(GATE, verdict, [decides, *beside[1:]]).en

@@ -267,9 +267,9 @@ def beside(*verdicts: str) -> dict[str, Any]:
     ("verdicts", "en", "zh"),
     [
         (("pass", "pass"), "", ""),
-        (("pass", "fail"), "Of 2 advisory checks 1 did not hold", "2 个参考项中有 1 个未达标"),
-        (("inconclusive", "pass", "fail"), "Of 3 advisory checks 1 did not hold and 1 could not be judged", "3 个参考项中有 1 个未达标、1 个无法判定"),
-        (("invalid",), "Of 1 advisory checks 1 could not be judged", "1 个参考项中有 1 个无法判定"),
+        (("pass", "fail"), "Advisory checks, which decide nothing: 1 of 2 did not hold.", "2 个参考项中有 1 个未达标"),
+        (("inconclusive", "pass", "fail"), "Advisory checks, which decide nothing: 1 of 3 did not hold, 1 could not be judged.", "3 个参考项中有 1 个未达标、1 个无法判定"),
+        (("invalid",), "Advisory checks, which decide nothing: 1 of 1 could not be judged.", "1 个参考项中有 1 个无法判定"),
     ],
 )
 def test_page_one_says_how_many_advisory_checks_did_not_hold(verdicts: tuple[str, ...], en: str, zh: str) -> None:
