@@ -66,9 +66,7 @@ def check_file(name: str, data: bytes, pointer: str) -> str:
     kind = kind_of(data)
     problem = None
     if len(data) > LARGEST_FILE:
-        problem = FieldProblem(
-            pointer, N_("{name} has {size} bytes; at most {most} are taken."), {"name": name, "size": len(data), "most": LARGEST_FILE}
-        )
+        problem = FieldProblem(pointer, N_("{name} is larger than {limit} MiB."), {"name": name, "limit": LARGEST_FILE // 2**20})
     elif kind is None:
         problem = FieldProblem(pointer, N_("{name} is no PNG, JPEG, WebP or PDF, whatever its name says."), {"name": name})
     if problem or kind is None:

@@ -1,11 +1,11 @@
-"""Evidence files of attempts; the bytes lie in the content-addressed store."""
+"""Evidence files of attempts, and files that wait for a form to be handed in; the bytes of both lie in the content-addressed store."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, String, UniqueConstraint
+from sqlalchemy import BigInteger, ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Base, UtcDateTime, id_column
@@ -28,4 +28,21 @@ class EvidenceFile(Base):
     argv: Mapped[list[Any] | None]
     exit_code: Mapped[int | None]
     clocks: Mapped[dict[str, Any] | None]
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class KeptUpload(Base):
+    """A file that came with a form which was refused for something else. It is nobody's evidence until its owner hands the form in.
+
+    `place` is the one form that it belongs to, as `app.evidence.uploads.place_of` names it.
+    """
+
+    __tablename__ = "kept_upload"
+    __table_args__ = (Index("ix_kept_upload_user_place", "user_id", "place"),)
+    id: Mapped[str] = id_column()
+    user_id: Mapped[str] = mapped_column(ForeignKey("user_account.id"))
+    place: Mapped[str] = mapped_column(String(80))
+    name: Mapped[str] = mapped_column(String(120))
+    sha256: Mapped[str] = mapped_column(String(64))
+    size: Mapped[int] = mapped_column(BigInteger)
     at: Mapped[datetime] = mapped_column(UtcDateTime)

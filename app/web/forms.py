@@ -10,12 +10,11 @@ from typing import Any
 
 from starlette.datastructures import FormData, UploadFile
 
-from app.kit.errors import BadInput, FieldProblem
-from app.kit.i18n import N_
+from app.attempts.forms import LARGEST_FILE
+from app.kit.errors import FieldProblem
 from app.web.render import text_in
 
 Upload = tuple[str, bytes]
-LARGEST_UPLOAD = 20 * 1024 * 1024
 YES, NO = "yes", "no"
 
 
@@ -55,13 +54,15 @@ def read_form(params: Mapping[str, Any], form: FormData) -> dict[str, Any]:
 
 
 async def uploads(form: FormData, name: str) -> list[Upload]:
-    """Return the files of a field: (name, bytes). Raises BadInput for one that is too large."""
+    """Return the files of a field: (name, bytes). Of one that is too large only so much is read that whoever takes it sees that it is."""
     found: list[Upload] = []
     for value in form.getlist(name):
         if isinstance(value, UploadFile) and value.filename:
-            data = await value.read(LARGEST_UPLOAD + 1)
-            if len(data) > LARGEST_UPLOAD:
-                field = FieldProblem(f"/{name}", N_("{file} is larger than {limit} MiB."), {"file": value.filename, "limit": LARGEST_UPLOAD // 2**20})
-                raise BadInput("file_too_large", N_("A file is too large."), [field])
+            data = await value.read(LARGEST_FILE + 1)
             found.append((value.filename.replace("\\", "/").rsplit("/", 1)[-1][:120], data))
     return found
+
+
+def named_in(form: FormData, name: str) -> list[str]:
+    """Return the texts of a field that may stand several times in a form."""
+    return [value for value in form.getlist(name) if isinstance(value, str)]

@@ -11,12 +11,13 @@ from starlette.responses import RedirectResponse, Response
 from app.accounts.roles import Permission
 from app.attempts import usecases as attempts
 from app.attempts.causes import KINDS as CAUSE_KINDS
+from app.evidence import uploads as kept_uploads
 from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, FieldProblem, NotFound, QuadgateError
 from app.kit.i18n import N_
 from app.reports import usecases as reports
 from app.web import charts, flash, stream, views
-from app.web.forms import Upload, fields_of, read_form, uploads
+from app.web.forms import Upload, fields_of, named_in, read_form, uploads
 from app.web.lines import all_lines
 from app.web.pages.board import refusal, waiting_for
 from app.web.render import page
@@ -197,6 +198,7 @@ def render_form(
     """Render the form of a manual step, with what was entered and what is wrong with it beside each field."""
     with read_session() as s:
         data = attempts.attempt_view(s, attempt_id=attempt_id, actor=who.actor)
+        kept = kept_uploads.kept(s, place=_place_of(step_id), actor=who.actor)
     step = next((step for step in data["steps"] if step["id"] == step_id and step["kind"] == "manual"), None)
     if step is None:
         raise NotFound("no_such_form", N_("This attempt has no form of that id."))
@@ -206,11 +208,17 @@ def render_form(
         error.status if error else 200,
         a=data,
         step=step,
+        kept=kept,
         name=views.attempt_name(data, who.locale),
         fields=fields_of(step["params"], who.locale, entered or {}, getattr(error, "errors", ())),
         marks=views.marks(data["engagement"], simulated=data["simulated"], rehearsal=data["rehearsal"]),
         **refusal(error, who),
     )
+
+
+def _place_of(step_id: str) -> str:
+    """Return where the photos of a form are kept while it is refused: a step belongs to one attempt."""
+    return kept_uploads.place_of("form", step_id)
 
 
 async def photos_of(form: Form) -> list[Upload]:
@@ -220,16 +228,25 @@ async def photos_of(form: Form) -> list[Upload]:
 
 @router.post("/steps/{step_id}")
 def submit(request: Request, attempt_id: str, step_id: str, who: Signed, form: Form, photos: Annotated[list[Upload], Depends(photos_of)]) -> Response:
-    """Hand the filled form in; what is wrong is shown field by field, and what was typed is kept."""
+    """Hand the filled form in; what is wrong is shown field by field, and what was typed and uploaded is kept."""
     with read_session() as s:
         data = attempts.attempt_view(s, attempt_id=attempt_id, actor=who.actor)
     step = next((step for step in data["steps"] if step["id"] == step_id), None)
     if step is None:
         raise NotFound("no_such_form", N_("This attempt has no form of that id."))
     entered = {name: value for name, value in form.multi_items() if isinstance(value, str)}
+    place, ids = _place_of(step_id), named_in(form, "kept")
     try:
         with write_session() as s:
-            attempts.submit_form(s, step_id=step_id, form=read_form(step["params"], form), photos=photos, actor=who.actor)
+            files = [*kept_uploads.chosen(s, place=place, ids=ids, actor=who.actor), *photos]
+            attempts.submit_form(s, step_id=step_id, form=read_form(step["params"], form), photos=files, actor=who.actor)
+            kept_uploads.forget(s, place=place, actor=who.actor)
+    except BadInput as error:
+        with write_session() as s:
+            kept_uploads.forget(s, place=place, actor=who.actor, but=ids)
+            if data["may"]["form"]:  # the form waits, and for such a person
+                kept_uploads.keep(s, place=place, files=photos, actor=who.actor)
+        return render_form(request, who, attempt_id, step_id, entered, error)
     except QuadgateError as error:
         return render_form(request, who, attempt_id, step_id, entered, error)
     return flash.redirect(f"/attempts/{attempt_id}", "form_handed_in")

@@ -9,6 +9,7 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from app.attempts import usecases as attempts
+from app.attempts.forms import LARGEST_FILE
 from app.attempts.whatif import what_if
 from app.kit.db import read_session
 from app.kit.errors import BadInput, QuadgateError
@@ -76,6 +77,8 @@ def whatif_page(
 
 
 def _decoded(file: Upload) -> str:
+    if len(file[1]) > LARGEST_FILE:  # only so much of it was read
+        raise BadInput("file_too_large", N_("{name} is larger than {limit} MiB."), name=file[0], limit=LARGEST_FILE // 2**20)
     try:
         return file[1].decode("utf-8")
     except UnicodeDecodeError:
