@@ -8,8 +8,9 @@ that one pass shows a person everything that is wrong.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
@@ -46,6 +47,23 @@ class Problems:
         """Record that something else was expected here."""
         seen = shown(value)
         return self.add(path, f"{seen.en} is not allowed here; allowed: {en}.", f"此处不允许 {seen.zh}；允许：{zh}。")
+
+    def unknown(self, path: str, key: str, known: Iterable[str], *, below: str = "", why: Text | None = None) -> Any:
+        """Record that nothing has a key of this name at `path`, with the one that was probably meant.
+
+        `below`: where a key of this very name does stand; `why`: what would become of it here.
+        """
+        names = list(known)
+        listed, meant, why = ", ".join(names), below or meant_by(key, names), why or Text("", "")
+        guess = Text(f" Did you mean `{meant}`?", f"是否应为 `{meant}`？") if meant else Text("", "")
+        return self.add(join(path, key), f"this key is unknown{why.en}.{guess.en} Known here: {listed}.", f"未知的键{why.zh}。{guess.zh}此处可用：{listed}。")
+
+
+def meant_by(word: str, known: Iterable[str]) -> str:
+    """Return the known word that a mistyped one probably stands for; empty where none is near. Case, and dashes for underscores, do not count."""
+    plain = {name.lower().replace("-", "_"): name for name in known}
+    near = difflib.get_close_matches(word.lower().replace("-", "_"), plain, n=1)
+    return plain[near[0]] if near else ""
 
 
 def shown(value: Any) -> Text:
@@ -255,8 +273,8 @@ class Section:
         specs = {key_of(f): f for f in dataclasses.fields(self.cls)}
         for key in value:
             if key not in specs:
-                listed = ", ".join(specs)
-                problems.add(join(path, str(key)), f"this key is unknown; known here: {listed}.", f"未知的键；此处可用：{listed}。")
+                deeper = [name for name, f in specs.items() if isinstance(f.metadata["spec"], Section) and key in keys_of(f.metadata["spec"].cls)]
+                problems.unknown(path, str(key), specs, below=join(path, f"{deeper[0]}.{key}") if deeper else "")
         got: dict[str, Any] = {}
         for key, field in specs.items():
             if key not in value and "absent" in field.metadata:

@@ -11,6 +11,7 @@ from typing import Any
 
 from gates.plan_model import MEDIUM_KEYS
 from gates.schema import Problems, join
+from gates.text import Text
 
 ARMS = ("recompute", "baseline", "candidate", "placebo", "baseline_tuned")
 # What the simulated engine is told of itself (roles/lab_engine, config.py): rates in tokens per second, times in seconds, sizes in bytes and tokens.
@@ -36,6 +37,7 @@ OFFLOAD = (
 )
 OF_ARMS: Mapping[str, tuple[str, ...]] = {"lab": (*NATURE, *PHYSICS), "vllm_cpu": (*NATURE, *CPU), "vllm": OFFLOAD, "sglang": OFFLOAD}
 FREE = "extra."  # below offload.extra the software's own names stand
+_UNREAD = Text(": nothing would read it", "，不会被读取")
 
 
 def check_engine_keys(targets: Any, problems: Problems) -> None:
@@ -50,7 +52,7 @@ def check_engine_keys(targets: Any, problems: Problems) -> None:
     for arm, keys in arms.items() if isinstance(arms, Mapping) else ():
         path = join("targets.arms", str(arm))
         if arm not in ARMS:
-            _unknown(path, ARMS, problems)
+            problems.unknown("targets.arms", str(arm), ARMS, why=_UNREAD)
         elif kind in OF_ARMS and keys is not None:
             numbers = (*NATURE, *PHYSICS) if kind == "lab" else ()
             _check_map(keys, path, (*MEDIUM_KEYS, *OF_ARMS[kind]), numbers, problems, free=OF_ARMS[kind] is OFFLOAD)
@@ -62,11 +64,6 @@ def _check_map(given: Any, path: str, known: Iterable[str], numbers: Iterable[st
         return
     for key, value in given.items():
         if key not in known and not (free and str(key).startswith(FREE)):
-            _unknown(join(path, str(key)), known, problems)
+            problems.unknown(path, str(key), known, why=_UNREAD)
         elif key in numbers and (isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not value >= 0):
             problems.expected(join(path, str(key)), value, "a number, 0 or more", "不小于 0 的数")
-
-
-def _unknown(path: str, known: Iterable[str], problems: Problems) -> None:
-    listed = ", ".join(known)
-    problems.add(path, f"this key is unknown: nothing would read it; known here: {listed}.", f"未知的键，不会被读取；此处可用：{listed}。")

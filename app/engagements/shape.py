@@ -34,7 +34,7 @@ class Keys:
             return problems.expected(path, value, f"a map with {listed}", f"映射：{listed}")
         for key in value:
             if key not in known:
-                problems.add(join(path, str(key)), f"this key is unknown; known here: {listed}.", f"未知的键；此处可用：{listed}。")
+                problems.unknown(path, str(key), known)
         for key in self.required:
             if key not in value:
                 problems.add(join(path, key), "this key is missing.", "缺少此键。")

@@ -53,10 +53,11 @@ CHANGES = {
     "a key twice": ("order:\n", "order: {}\norder:\n", "", "twice"),
     "a key missing": ("connection: local}", "root: /tmp/x}", "/targets/hosts/gpu01/connection", "missing"),
     "a section's key missing": ("  simulated: true\n", "", "/targets/simulated", "missing"),
-    "physics that nothing reads": ("{prefill_tokens_per_s:", "{prefil:", "/targets/engine/physics/prefil", "known here: prefill_tokens_per_s"),
+    "physics that nothing reads": ("{prefill_tokens_per_s:", "{prefil:", "/targets/engine/physics/prefil", "Known here: prefill_tokens_per_s"),
     "physics that is no number": ("decode_base_s: 0.00035", "decode_base_s: fast", "/targets/engine/physics/decode_base_s", "a number"),
+    "a mistyped key": ("{kind: array, model: FX100, quantity:", "{kind: array, model: FX100, quantiy:", "/order/lines/0/quantiy", "mean `quantity`?"),
     "a key of an arm that nothing reads": ("read_bytes_per_s: 309", "read_byte_per_s: 309", "/targets/arms/baseline/read_byte_per_s", "unknown"),
-    "an arm that no gate has": ("    recompute: {}", "    recomputed: {}", "/targets/arms/recomputed", "known here: recompute"),
+    "an arm that no gate has": ("    recompute: {}", "    recomputed: {}", "/targets/arms/recomputed", "Known here: recompute"),
     "no YAML": ("engagement:\n", "engagement: [\n", "", "line"),
     "code with spaces": ("code: DEMO", "code: my demo", "/engagement/code", "capital letters"),
 }

@@ -259,7 +259,7 @@ def test_plan_check_prints_the_hash_or_the_sentences(cli, tmp_path):
     assert cli("plan", "check", good).stdout.strip() == small_plan_hash({"g3": {"agreement_max": "0.04"}})
     result = cli("plan", "check", bad)
     assert result.exit_code == 65
-    assert "g3.agreement: this key is unknown" in result.output
+    assert "g3.agreement: this key is unknown. Did you mean `agreement_max`? Known here:" in result.output
     assert "g4.duration" in result.output
 
 

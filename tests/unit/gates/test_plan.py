@@ -39,7 +39,9 @@ def test_differences_are_merged_key_by_key_and_lists_as_a_whole():
     ("differences", "path", "says"),
     [
         ({"g9": {}}, "g9", "unknown"),
-        ({"g3": {"throughputgain": 1}}, "g3.throughputgain", "unknown"),
+        ({"g3": {"throughputgain": 1}}, "g3.throughputgain", "Did you mean `throughput_gain_band`?"),
+        ({"G3": {}}, "G3", "Did you mean `g3`?"),
+        ({"pairs": 4}, "pairs", "Did you mean `decision.pairs`?"),
         ({"g4": {"duration": "72"}}, "g4.duration", "unit"),
         ({"g4": {"duration": 72}}, "g4.duration", "unit"),
         ({"g4": {"duration": "72 GB"}}, "g4.duration", "unit of bytes"),
@@ -176,3 +178,11 @@ def test_what_is_no_value_of_a_field_is_named_in_the_readers_language(value):
     told = [problem.message for problem in raised.value.problems]
     assert told
     assert not any(" a " in f" {message.zh}" or "number" in message.zh for message in told)
+
+
+def test_a_mistyped_key_names_in_both_languages_the_one_that_was_meant_and_a_strange_one_names_none():
+    said = problems({"g4": {"window-requests_min": 3, "colour": "blue"}})
+    assert "是否应为 `window_requests_min`？此处可用：" in said["g4.window-requests_min"].zh
+    for sentence, guess in ((said["g4.colour"].en, "Did you mean"), (said["g4.colour"].zh, "是否应为")):
+        assert guess not in sentence
+        assert "window_requests_min" in sentence
