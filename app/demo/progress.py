@@ -15,6 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from app.demo.remaining import about
 from app.kit.words import word
 
 MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "canceled": ("–", "yellow")}
@@ -59,17 +60,17 @@ class Progress:
         gap = " " if fits else "\n" + " " * cell_len(head)
         self.console.print(Text.assemble((clock, "dim"), (head[len(clock) :], colour), en, (gap + zh, "dim")))
 
-    def gate(self, gate: str, title: str) -> None:
-        """Begin a gate."""
-        self.say(f"[bold]{gate}[/] {title}")
+    def gate(self, gate: str, title: str, left: float | None = None) -> None:
+        """Begin a gate. `left`: about how many seconds the whole demo still takes, None where nothing tells."""
+        self.say(f"[bold]{gate}[/] {title}" + (f"  [dim]{_left(left)}[/]" if left is not None else ""))
 
     def verdict(self, verdict: str | None, status: str) -> None:
         """End a gate: its verdict in both languages, or how the attempt ended without one."""
         text, colour = VERDICTS[verdict] if verdict else (f"· {_both('status', status)}", "red")
         self.say(f"    [bold {colour}]{text}[/]")
 
-    def attempt(self, view: dict[str, Any]) -> None:
-        """Show an attempt as it stands now."""
+    def attempt(self, view: dict[str, Any], left: float | None = None) -> None:
+        """Show an attempt as it stands now, and about how many seconds the whole demo still takes."""
         for step in view["steps"]:
             if step["status"] in MARKS and step["id"] not in self._seen:
                 self._seen.add(step["id"])
@@ -80,6 +81,8 @@ class Progress:
             text = Text.assemble((self._clock(), "dim"), "      ", running["title"]["en"], (f"  {_both('step', running['status'])}", "dim"))
             if view["samples"]:
                 text.append(f"  {view['samples']} samples 样本", "dim")
+            if left is not None:
+                text.append(f"  {_left(left)}", "dim")
             self._live.update(Spinner("dots", text=text))
 
     def struck(self, killed: dict[str, Any]) -> None:
@@ -117,6 +120,12 @@ def judge_again(summary: dict[str, Any], out: Path) -> str:
     program = Path(sys.executable).parent / "quadgate"
     near = program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program
     return shlex.join((str(near), "judge", str(out / chosen)))
+
+
+def _left(seconds: float) -> str:
+    """Return about how long the demo still takes, in both languages."""
+    told = about(seconds)
+    return f"{told.en} {told.zh}"
 
 
 def _both(kind: str, value: str) -> str:

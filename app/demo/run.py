@@ -15,6 +15,7 @@ from rich.console import Console
 from app.demo import medium, ports
 from app.demo.options import DemoOptions, dumped, engagement_text
 from app.demo.progress import Progress
+from app.demo.remaining import remaining_of
 from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_
 from app.kit.terminal import interrupt_once, on_end, unheard
@@ -133,6 +134,7 @@ class Demo:
         self.kills: list[dict[str, Any]] = []
         self.actors: dict[str, Any] = {}
         self.engagement_id = ""
+        self.remaining = remaining_of(load_yaml(text), options.until)
 
     def run(self) -> dict[str, Any]:
         """Run the gates in order until one refuses to start; returns the summary."""
@@ -181,7 +183,8 @@ class Demo:
             self.progress.both(f"{gate} cannot start: {refusal.text('en')}", f"{gate} 不能启动：{refusal.text('zh_CN')}")
             return False
         title = SPECS[gate].title
-        self.progress.gate(gate, f"{title.en} {title.zh}")
+        self.remaining.begin(time.monotonic())
+        self.progress.gate(gate, f"{title.en} {title.zh}", self.remaining.seconds(gate, time.monotonic()))
         view = self._follow(attempt_id, gate)
         self.progress.verdict(view["verdict"], view["status"])
         with write_session() as session:
@@ -200,7 +203,8 @@ class Demo:
         while True:
             with read_session() as session:
                 view: dict[str, Any] = attempt_view(session, attempt_id=attempt_id, actor=self._engineer())
-            self.progress.attempt(view)
+            self.remaining.look(gate, view["steps"], time.monotonic())
+            self.progress.attempt(view, self.remaining.seconds(gate, time.monotonic()))
             if view["status"] in ENDED:
                 break
             if view["may"]["form"]:
