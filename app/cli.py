@@ -23,6 +23,8 @@ from app.kit.errors import QuadgateError
 from app.kit.i18n import N_
 from app.kit.terminal import say
 from app.settings import Settings, settings
+from gates.system_words import said
+from gates.text import Text
 
 USAGE, INTERNAL, REFUSED, INTERRUPTED, NO_READER = 64, 70, 65, 130, 141
 
@@ -144,8 +146,16 @@ def _internal(error: Exception) -> int:
         say(in_terminal(told, folder=settings().state_dir), err=True)
         return REFUSED
     told = N_("quadgate met an internal error: {kind}: {error}. QUADGATE_LOG=debug shows where.")
-    say(in_terminal(told, kind=type(error).__name__, error=error), err=True)
+    say(in_terminal(told, kind=type(error).__name__, error=_said(error)), err=True)
     return INTERNAL
+
+
+def _said(error: Exception) -> Text | str:
+    """Return what an error says; of the operating system's, which names a file, with the file."""
+    if not isinstance(error, OSError):
+        return str(error)
+    told, file = said(error), f" ({error.filename})" if error.filename else ""
+    return Text(told.en + file, told.zh + file)
 
 
 def _lacks_tables(error: Exception) -> bool:

@@ -18,6 +18,7 @@ from gates.bundle_form import INPUTS, MANIFEST, VERDICT, Unreadable, check_manif
 from gates.bundle_source import DAMAGE, open_source
 from gates.canonical import canonical_bytes, sha256_hex
 from gates.plan import InvalidPlan, Plan, load_plan
+from gates.system_words import said
 from gates.version import JUDGE_VERSION, RULES_HASH
 
 __all__ = ["INPUTS", "MANIFEST", "VERDICT", "Bundle", "Unreadable", "make_manifest", "read_bundle", "write_manifest"]
@@ -99,7 +100,7 @@ class Bundle:
         try:
             data = self._read(path)
         except DAMAGE as error:
-            raise Unreadable(f"{path} cannot be read: {error}.", f"无法读取 {path}：{error}。") from error
+            raise Unreadable(f"{path} cannot be read: {said(error).en}.", f"无法读取 {path}：{said(error).zh}。") from error
         if len(data) != entry["size"] or sha256_hex(data) != entry["sha256"]:
             raise Unreadable(f"{path} differs from the manifest (size or SHA-256).", f"{path} 与清单不一致（大小或 SHA-256）。")
         return data
@@ -122,7 +123,7 @@ class Bundle:
                     digest.update(block)
                 yield block
         except DAMAGE as error:
-            raise Unreadable(f"{path} cannot be read: {error}.", f"无法读取 {path}：{error}。") from error
+            raise Unreadable(f"{path} cannot be read: {said(error).en}.", f"无法读取 {path}：{said(error).zh}。") from error
         if untouched and size == entry["size"] and self._state(path) == before:
             return  # hashed a moment ago, and the file system says that nobody has written to it since
         if size != entry["size"] or digest.hexdigest() != entry["sha256"]:
@@ -195,7 +196,7 @@ def read_bundle(path: Path | str, *, expect_manifest: str | None = None) -> Bund
     try:
         canonical = canonical_bytes(manifest)
     except (ValueError, TypeError, RecursionError) as error:
-        raise Unreadable(f"{MANIFEST} has no canonical form: {error}.", f"{MANIFEST} 无规范形式：{error}。") from error
+        raise Unreadable(f"{MANIFEST} has no canonical form: {said(error).en}.", f"{MANIFEST} 无规范形式：{said(error).zh}。") from error
     if canonical != raw:
         raise Unreadable(f"{MANIFEST} is not canonical JSON (RFC 8785).", f"{MANIFEST} 不是规范 JSON（RFC 8785）。")
     match_members(manifest, members)

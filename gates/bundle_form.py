@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from gates.canonical import has_broken_text
+from gates.system_words import said
 from gates.text import Text
 
 MANIFEST, VERDICT, INPUTS = "manifest.json", "verdict.json", "evidence/inputs.json"
@@ -98,7 +99,7 @@ def document(raw: bytes, name: str) -> dict[str, Any]:
         if has_broken_text(data, text):
             raise ValueError("it holds half of a surrogate pair, which is no text")
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"{name} is not readable as JSON: {error}.", f"{name} 无法按 JSON 解析：{error}。") from error
+        raise Unreadable(f"{name} is not readable as JSON: {said(error).en}.", f"{name} 无法按 JSON 解析：{said(error).zh}。") from error
     if not isinstance(data, dict):
         raise Unreadable(f"{name} is not a JSON object.", f"{name} 不是 JSON 对象。")
     return data

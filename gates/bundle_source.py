@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gates.bundle_form import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, Unreadable, stays_inside
+from gates.system_words import said
 
 DAMAGE = (OSError, KeyError, EOFError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)  # of a zip, as Python names it
 MAX_RATIO = 400  # of a zip member: text journals shrink about tenfold, a bomb a thousandfold
@@ -37,7 +38,7 @@ class Source(ABC):
         try:
             return self.read(name)
         except DAMAGE as error:
-            raise Unreadable(f"{name} cannot be read: {error}.", f"无法读取 {name}：{error}。") from error
+            raise Unreadable(f"{name} cannot be read: {said(error).en}.", f"无法读取 {name}：{said(error).zh}。") from error
 
     def state(self, name: str) -> object | None:
         """Return what changes when anybody writes to the bytes of a file (device, inode, size, times of change), None when it cannot be told."""
@@ -61,7 +62,7 @@ class Source(ABC):
                     break
                 digest.update(block)
         except DAMAGE as error:
-            raise Unreadable(f"{name} cannot be read: {error}.", f"无法读取 {name}：{error}。") from error
+            raise Unreadable(f"{name} cannot be read: {said(error).en}.", f"无法读取 {name}：{said(error).zh}。") from error
         if size != entry["size"] or digest.hexdigest() != entry["sha256"]:
             raise Unreadable(f"{name} differs from the manifest (SHA-256).", f"{name} 与清单不一致（SHA-256）。")
         return before if before == self.state(name) else None
@@ -159,4 +160,5 @@ def open_source(path: Path) -> Source:
     try:
         return _Zip(path)
     except DAMAGE as error:
-        raise Unreadable(f"{path} is neither a directory nor a readable zip: {error}.", f"{path} 既不是目录也不是可读的 zip：{error}。") from error
+        what = said(error)
+        raise Unreadable(f"{path} is neither a directory nor a readable zip: {what.en}.", f"{path} 既不是目录也不是可读的 zip：{what.zh}。") from error

@@ -37,6 +37,22 @@ _SAID: tuple[tuple[str, Text], ...] = (
     (r"found unexpected end of stream", Text("the closing quote is missing", "缺少右引号")),
     (r"found unexpected document separator", Text("the closing quote is missing before `---`", "“---”之前缺少右引号")),
     (r"found unknown escape character (?P<found>.*)", Text("{found} cannot stand behind a backslash", "反斜杠后不能是 {found}")),
+    (
+        r"expected escape sequence of \d+ hexadecimal numbers, but found (?P<found>.*)",
+        Text("an escape behind a backslash lacks digits (found {found})", "反斜杠转义缺少十六进制数字（遇到 {found}）"),
+    ),
+    (
+        r"expected alphabetic or numeric character, but found (?P<found>.*)",
+        Text("a `&` or `*` needs a name behind it, or quotes around the text (found {found})", "“&”“*”之后须有名称，否则请给文字加引号（遇到 {found}）"),
+    ),
+    (
+        r"expected (?:chomping or indentation indicators|a comment or a line break), but found (?P<found>.*)",
+        Text("nothing can stand behind `|` or `>` on its line (found {found})", "“|”“>”之后本行不能再有内容（遇到 {found}）"),
+    ),
+    (
+        r"found undefined tag handle .*|found non-specific tag .*|expected URI.*|expected ('!'|' '), but found .*",
+        Text("a tag `!` is not read; write the plain value, or put it in quotes", "不支持标签“!”；请直接写值，或加引号"),
+    ),
     (r"found undefined alias (?P<found>.*)", Text("the alias {found} names nothing", "别名 {found} 未定义")),
     (r"found duplicate anchor (?P<found>'[^']*').*|second occurrence", Text("an anchor `&` of this name stands twice", "同名锚点“&”重复")),
     (

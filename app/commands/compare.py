@@ -21,6 +21,7 @@ from gates.compare import ResultFile, compare
 from gates.plan import InvalidPlan, Plan, parse_plan
 from gates.readers.bench.declared import CLIENTS
 from gates.readers.registry import LARGEST
+from gates.system_words import said
 from gates.text import Text
 
 HELP = N_(
@@ -101,7 +102,7 @@ def _plan(file: Path | None, language: str) -> Plan:
     except InvalidPlan as error:
         raise typer.BadParameter("; ".join(p.message.in_language(language) for p in error.problems[:5])) from None
     except OSError as error:
-        raise typer.BadParameter(NO_FILE.fill(file=file, why=error.strerror).in_language(language)) from None
+        raise typer.BadParameter(NO_FILE.fill(file=file, why=said(error)).in_language(language)) from None
 
 
 def _files(paths: list[Path], tool: str | None) -> list[ResultFile]:
@@ -111,7 +112,7 @@ def _files(paths: list[Path], tool: str | None) -> list[ResultFile]:
             with path.open("rb") as stream:
                 data = stream.read(LARGEST + 1)
         except OSError as error:
-            text = NO_FILE.fill(file=path, why=error.strerror)
+            text = NO_FILE.fill(file=path, why=said(error))
             raise Unreadable(text.en, text.zh) from None
         if len(data) > LARGEST:
             text = TOO_LARGE.fill(file=path, n=LARGEST // 2**20)

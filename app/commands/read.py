@@ -14,6 +14,7 @@ from app.kit.i18n import N_
 from app.kit.terminal import say
 from gates.model import Problem, Reading
 from gates.readers.registry import READERS, read
+from gates.system_words import said
 from gates.text import Text
 
 INCOMPLETE = 3
@@ -53,7 +54,7 @@ def _read(tool: str, file: Path) -> Reading:
     try:
         data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:
-        text = Text("{file} cannot be read: {why}.", "无法读取 {file}：{why}。").fill(file=file, why=error.strerror)
+        text = Text("{file} cannot be read: {why}.", "无法读取 {file}：{why}。").fill(file=file, why=said(error))
         return Reading(problems=(Problem("unreadable", text),))
     return read(tool, data)
 

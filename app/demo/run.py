@@ -20,6 +20,7 @@ from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_
 from app.kit.terminal import interrupt_once, on_end, unheard
 from gates.plan import load_yaml
+from gates.system_words import said
 from gates.text import Text
 
 MARKER = ".quadgate-demo"
@@ -59,7 +60,7 @@ def run_demo(options: DemoOptions, console: Console) -> dict[str, Any]:
 
 
 def _unusable(out: Path, error: OSError) -> Refused:
-    return Refused("folder_unusable", N_("{folder} cannot hold a demo: {reason}."), folder=str(out), reason=error.strerror or str(error))
+    return Refused("folder_unusable", N_("{folder} cannot hold a demo: {reason}."), folder=str(out), reason=said(error))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.engine.context import Ctx
 from app.engine.outcome import Trouble
+from gates.system_words import said
 from gates.text import Text
 
 SILENT = Text("No answer from the target of “{step}”.", "「{step}」的目标主机没有应答。")
@@ -48,7 +49,7 @@ def machine(ctx: Ctx, error: OSError, place: Path) -> Trouble:
         "Nothing is lost: put this right, then retry the attempt.",
         "Quadgate 所在机器在步骤「{step}」中拒绝了操作：{reason}（{path}；{place} 剩余 {free} 字节）。数据未丢失：排除后请重试。",
         step=Text.parse(ctx.step.title) if ctx.step else Text("-", "-"),
-        reason=error.strerror or str(error),
+        reason=said(error),
         path=str(error.filename or place),
         place=str(place),
         free=shutil.disk_usage(place).free if place.exists() else 0,

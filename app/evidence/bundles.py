@@ -14,6 +14,7 @@ from app.evidence import store
 from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_
 from gates.bundle import MANIFEST, VERDICT
+from gates.system_words import said
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip can hold: the time of packing is no part of the evidence
 
@@ -41,7 +42,7 @@ def write(dest: Path, manifest: bytes, files: Sequence[tuple[str, str]], verdict
             N_("The bundle could not be written to {path} ({free} bytes free): {reason}. Nothing was left there."),
             path=str(dest),
             free=free,
-            reason=error.strerror or str(error),
+            reason=said(error),
         ) from error
     finally:
         if beside is not None:

@@ -20,6 +20,7 @@ from typing import BinaryIO
 from app.kit.errors import NotFound, QuadgateError
 from app.kit.i18n import N_
 from app.settings import settings
+from gates.system_words import said
 
 CHUNK = 1 << 20
 
@@ -204,7 +205,7 @@ def _explained(error: OSError, root: Path) -> QuadgateError:
         N_("The evidence store {path} could not be written ({free} bytes free): {reason}. Nothing was stored; put this right, then retry the step."),
         path=str(root),
         free=free,
-        reason=error.strerror or str(error),
+        reason=said(error),
     )
 
 
@@ -214,7 +215,7 @@ def _unreadable(sha256: str, error: OSError) -> QuadgateError:
         "store_unreadable",
         N_("The stored file {path} cannot be read: {reason}. Put this right, then try again."),
         path=str(path_of(sha256)),
-        reason=error.strerror or str(error),
+        reason=said(error),
     )
 
 

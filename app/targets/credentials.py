@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.kit.errors import Refused
 from app.settings import settings
+from gates.system_words import said
 from gates.text import Text
 
 ENVIRONMENT = "QUADGATE_SECRET_"
@@ -29,7 +30,7 @@ def credential_path(reference: str) -> Path:
                 "无法读取凭据文件 {path}：{why}。请将其放在该位置，权限 0600，属主为运行 Quadgate 的用户。",
             ),
             path=str(path),
-            why=error.strerror or str(error),
+            why=said(error),
         ) from error
     mode = stat.S_IMODE(info.st_mode)
     if not stat.S_ISREG(info.st_mode) or mode & 0o077 or info.st_uid != os.geteuid():

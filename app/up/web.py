@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
 
 from app.kit.errors import Refused
 from app.kit.i18n import N_
+from gates.system_words import said
 
 
 def argv(host: str, port: int) -> list[str]:
@@ -25,7 +25,7 @@ def require_free(host: str, port: int) -> None:
             door.bind(address)
     except OSError as error:
         sentence = N_("The web pages cannot be served on {host} port {port}: {why}. Set QUADGATE_WEB_PORT or QUADGATE_WEB_HOST to one that is free.")
-        raise Refused("port_taken", sentence, host=host, port=port, why=error.strerror or os.strerror(error.errno or 0)) from error
+        raise Refused("port_taken", sentence, host=host, port=port, why=said(error)) from error
 
 
 def answers(host: str, port: int) -> bool:

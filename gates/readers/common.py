@@ -15,6 +15,7 @@ from typing import Any
 from gates.canonical import has_broken_text
 from gates.model import Observation, Problem, Reading
 from gates.readers.plausible import doubt
+from gates.system_words import said
 from gates.text import Text
 
 NOT_AVAILABLE = {
@@ -57,7 +58,7 @@ class Collector:
 
     def trouble(self, code: str, en: str, zh: str, **values: Any) -> None:
         """Add one problem; the values are put into both sentences, shortened so that no file can flood a report."""
-        short = {key: clip(str(value)) for key, value in values.items()}
+        short = {key: Text(clip(v.en), clip(v.zh)) if isinstance(v, Text) else clip(str(v)) for key, v in values.items()}
         self.problems.append(Problem(code, Text(en, zh).fill(**short)))
 
     def number(self, holder: Any, key: str, quantity: str, unit: str, /, **labels: str) -> Decimal | None:
@@ -173,14 +174,14 @@ def load_json(data: bytes, into: Collector) -> Any:
     decoder = json.JSONDecoder(
         parse_float=_decimal, parse_int=_decimal, parse_constant=lambda _: None, object_pairs_hook=lambda pairs: _object(pairs, twice)
     )
-    failure = ""
+    failure: Text | None = None
     for start in _starts(text):
         try:
             value, end = decoder.raw_decode(text, start)
             if has_broken_text(value, text):
                 raise ValueError("it holds half of a surrogate pair, which is no text")
         except (ValueError, RecursionError, InvalidOperation) as error:
-            failure = failure or str(error)
+            failure = failure or said(error)
             twice.clear()
             continue
         if twice:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gates.bundle import Unreadable
 from gates.readers.shapes import Path, Shape, Wanted, is_plain, shape_of, whole_lines
 from gates.readers.strict import Reader, decode
+from gates.system_words import said
 
 Column = npt.NDArray[np.int64]
 SEQ: Path = ("seq",)
@@ -103,7 +104,8 @@ class _Lines:
         except UnicodeDecodeError:
             raise
         except (ValueError, RecursionError) as error:
-            self._trouble(f"line {self.number} is not readable as JSON: {error}.", f"第 {self.number} 行无法按 JSON 解析：{error}。")
+            what = said(error)
+            self._trouble(f"line {self.number} is not readable as JSON: {what.en}.", f"第 {self.number} 行无法按 JSON 解析：{what.zh}。")
             return
         if not isinstance(row, dict):
             self._trouble(f"line {self.number} is not a JSON object.", f"第 {self.number} 行不是 JSON 对象。")

@@ -11,6 +11,7 @@ from typing import Any
 from gates.bundle import Bundle, Unreadable
 from gates.canonical import has_broken_text, writable
 from gates.model import Problem
+from gates.system_words import said
 from gates.text import Text
 
 
@@ -81,7 +82,7 @@ class Reader:
         try:
             data = decode(text)
         except (ValueError, RecursionError) as error:
-            self.trouble("json", name, f"is not readable as JSON: {error}.", f"无法按 JSON 解析：{error}。")
+            self.trouble("json", name, f"is not readable as JSON: {said(error).en}.", f"无法按 JSON 解析：{said(error).zh}。")
             return {}
         if not isinstance(data, dict):
             self.trouble("json", name, "is not a JSON object.", "不是 JSON 对象。")
@@ -103,7 +104,8 @@ class Reader:
             try:
                 row = decode(line)
             except (ValueError, RecursionError) as error:
-                self.trouble("json", name, f"line {number} is not readable as JSON: {error}.", f"第 {number} 行无法按 JSON 解析：{error}。")
+                what = said(error)
+                self.trouble("json", name, f"line {number} is not readable as JSON: {what.en}.", f"第 {number} 行无法按 JSON 解析：{what.zh}。")
                 continue
             if not isinstance(row, dict):
                 self.trouble("json", name, f"line {number} is not a JSON object.", f"第 {number} 行不是 JSON 对象。")

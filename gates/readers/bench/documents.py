@@ -15,6 +15,7 @@ from typing import Any
 
 from gates.canonical import has_broken_text
 from gates.readers.common import Collector, clip, decode
+from gates.system_words import said
 
 _LONGEST_NUMBER = 60
 _MOST_DIGITS = 40
@@ -40,12 +41,11 @@ def documents(data: bytes, into: Collector) -> list[Any]:
             if broken and has_broken_text(value, text):
                 raise ValueError("it holds half of a surrogate pair, which is no text")
         except _DuplicateKeyError as error:
-            into.trouble("duplicate_key", "{where}: {why}.", "{where}：{why}。", where=_place(text, at), why=error)
+            into.trouble("duplicate_key", "{where}: {why}.", "{where}：{why}。", where=_place(text, at), why=said(error))
             return found
         except (ValueError, RecursionError) as error:
-            why = "nesting is too deep" if isinstance(error, RecursionError) else error
             into.trouble(
-                "not_json", "{where}: this is not complete JSON: {why}.", "{where}：不是完整的 JSON：{why}。", where=_place(text, at), why=why
+                "not_json", "{where}: this is not complete JSON: {why}.", "{where}：不是完整的 JSON：{why}。", where=_place(text, at), why=said(error)
             )
             return found
         found.append(value)
@@ -73,7 +73,7 @@ def table(data: bytes, into: Collector) -> list[dict[str, str]]:
     try:
         lines = list(csv.reader(io.StringIO(text), strict=True))
     except csv.Error as error:
-        into.trouble("not_csv", "The file is not readable as CSV: {why}.", "文件无法按 CSV 解析：{why}。", why=error)
+        into.trouble("not_csv", "The file is not readable as CSV: {why}.", "文件无法按 CSV 解析：{why}。", why=said(error))
         return []
     head = lines[0] if lines else []
     if len(set(head)) != len(head) or len(head) > _MOST_COLUMNS:
