@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import uuid_utils
-from sqlalchemy import JSON, DateTime, Engine, MetaData, String, create_engine, event, text
+from sqlalchemy import JSON, DateTime, Engine, MetaData, String, create_engine, event, make_url, text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Session, mapped_column
 from sqlalchemy.types import TypeDecorator
 
+from app.kit.errors import Refused
+from app.kit.i18n import N_
 from app.settings import settings
 
 log = logging.getLogger("quadgate.database")
@@ -105,16 +108,43 @@ def engine_for(url: str) -> Engine:
     return create_engine(url, pool_pre_ping=True, pool_size=5)
 
 
+@lru_cache(maxsize=4)
+def database_file(url: str) -> Path | None:
+    """Return the file of an SQLite database; None for a server, for one in memory, and for a `file:` address, which says itself how it is opened."""
+    where = make_url(url)
+    name = where.database or ":memory:"
+    return None if where.get_backend_name() != "sqlite" or name == ":memory:" or name.startswith("file:") else Path(name)
+
+
+def require_database() -> None:
+    """Raise Refused where there is no database: SQLite would make an empty one for whoever only wants to look. Migrations make it."""
+    file = database_file(settings().database_url)
+    if file is not None and not file.exists():
+        raise Refused(
+            "no_database",
+            N_(
+                "There is no Quadgate database in {folder}, and none was made. Start the service with `quadgate up`, or make the database alone "
+                "with `quadgate db upgrade`, or let QUADGATE_STATE_DIR name the folder that has one."
+            ),
+            folder=str(file.parent),
+        )
+
+
 @contextmanager
 def read_session() -> Iterator[Session]:
-    """Open a session for reading; nothing is committed."""
+    """Open a session for reading; nothing is committed. Raises Refused where there is no database."""
+    require_database()
     with Session(engine_for(settings().database_url), expire_on_commit=False) as session:
         yield session
 
 
 @contextmanager
 def write_session() -> Iterator[Session]:
-    """Open a session for writing; commits when the block ends well, rolls back when it does not. Then does what was asked for by `after_commit`."""
+    """Open a session for writing; commits when the block ends well, rolls back when it does not. Then does what was asked for by `after_commit`.
+
+    Raises Refused where there is no database.
+    """
+    require_database()
     engine = engine_for(settings().database_url).execution_options(quadgate_begin="IMMEDIATE")
     with Session(engine, expire_on_commit=False) as session:
         with session.begin():

@@ -7,7 +7,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from app.kit.db import engine_for
+from app.kit.db import database_file, engine_for
 from app.settings import ROOT, settings
 
 MIGRATIONS = ROOT / "migrations"
@@ -34,8 +34,11 @@ def upgrade(url: str = "", revision: str = "head") -> str:
 
 
 def current(url: str = "") -> str:
-    """Return the revision of a database; empty when it has none."""
-    with engine_for(url or settings().database_url).connect() as connection:
+    """Return the revision of a database; empty when it has none, or does not exist: to look at one makes none."""
+    url = url or settings().database_url
+    if (file := database_file(url)) is not None and not file.exists():
+        return ""
+    with engine_for(url).connect() as connection:
         return MigrationContext.configure(connection).get_current_revision() or ""
 
 

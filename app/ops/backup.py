@@ -26,7 +26,7 @@ from app.audit import chain
 from app.engine import durable
 from app.evidence import store
 from app.kit.clock import now
-from app.kit.db import write_session
+from app.kit.db import require_database, write_session
 from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_, pair
 from app.ops import database_copy, maintenance, references
@@ -55,13 +55,14 @@ def make(dest: Path, *, credentials: bool, actor: Actor) -> Backup:
     """Write a backup into a new or empty folder and verify it. Safe while everything runs.
 
     Evidence that the store itself has lost or altered is named in `problems`; everything else is copied all the same.
-    Raises Refused when the folder holds something, QuadgateError when it cannot be written.
+    Raises Refused when the folder holds something or there is no database, QuadgateError when it cannot be written.
     """
     dest = dest.resolve()
     if dest.is_relative_to(settings().state_dir):
         raise Refused("backup_inside", N_("{path} lies in the state directory. A backup belongs on another disk."), path=str(dest))
     if dest.exists() and (not dest.is_dir() or any(dest.iterdir())):
         raise Refused("backup_exists", N_("{path} is not empty; a backup is written into a new folder."), path=str(dest))
+    require_database()
     with maintenance.alone():
         try:
             backup = _write(dest, credentials)

@@ -13,6 +13,7 @@ from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY
 from app.kit.clock import stamp
 from app.kit.db import database_now, read_session, write_session
+from app.kit.errors import Refused
 from app.ops import broker
 
 FRESH_S = 90.0  # as long as a node's heartbeat keeps it from being taken over (engine.policy.NODE_STALE_S)
@@ -70,6 +71,8 @@ def _database() -> Answer:
         with write_session() as s:
             s.execute(update(Canary).where(Canary.name == CANARY).values(sent_at=Canary.sent_at).execution_options(synchronize_session=False))
             s.rollback()
+    except Refused:
+        return Answer(False, "is not there")
     except SQLAlchemyError as error:
         return Answer(False, f"takes no write ({type(getattr(error, 'orig', None) or error).__name__})")
     return Answer(True, "takes writes")

@@ -25,7 +25,7 @@ from app.attempts.models import Attempt, Sample, StepEvent, VerdictRevision
 from app.audit import chain
 from app.evidence import store
 from app.evidence.models import EvidenceFile
-from app.kit.db import database_now, read_session, write_session
+from app.kit.db import database_now, read_session, require_database, write_session
 from app.ops import maintenance, references
 from app.ops.backup import stored_files
 from app.settings import settings
@@ -66,6 +66,7 @@ def plan(s: Session) -> list[Removal]:
 def apply(*, actor: Actor) -> list[Removal]:
     """Take away what the policy says, one transaction an attempt. Returns what went. Refused while a backup is made."""
     require(actor, Permission.MANAGE_USERS)
+    require_database()
     with maintenance.alone():
         with read_session() as s:
             wanted = [removal for removal in plan(s) if removal.attempt_id]

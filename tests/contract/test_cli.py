@@ -149,10 +149,50 @@ def test_a_setting_with_a_value_that_it_cannot_have_is_named_before_anything_sta
     assert len(said.splitlines()) == 1
 
 
-@pytest.mark.parametrize("words", [["user", "list"], ["audit", "verify"], ["user", "token", "li.wei", "--name", "x"]], ids=" ".join)
-def test_a_state_folder_without_a_database_is_said_in_a_sentence_and_no_sql(tmp_path: Path, words: list[str]) -> None:
+LOOKING = (
+    ["user", "list"],
+    ["audit", "verify"],
+    ["retention"],
+    ["retention", "--apply"],
+    ["backup", "/nowhere/at/all"],
+    ["targets", "remove", "DEMO", "--yes"],
+    ["attempt", "judge", "0199-x"],
+)
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A state folder that is not there, for a terminal in Chinese."""
+    monkeypatch.setenv("QUADGATE_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("QUADGATE_DATABASE_URL", "")
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    settings.cache_clear()
+    yield tmp_path / "state"
+    settings.cache_clear()
+
+
+@pytest.mark.parametrize("words", LOOKING, ids=" ".join)
+def test_where_there_is_no_database_a_command_says_what_to_do_and_makes_nothing(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    assert run(monkeypatch, *words) == cli.REFUSED
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"{nowhere} 中没有 Quadgate 数据库")
+    assert "quadgate up" in told.err
+    assert not nowhere.exists()
+
+
+def test_to_ask_for_the_health_or_the_revision_of_nothing_makes_nothing(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, "db", "current") == 0
+    assert run(monkeypatch, "health") == 65
+    assert not nowhere.exists()
+
+
+def test_a_database_without_our_tables_is_said_in_a_sentence_and_no_sql(tmp_path: Path) -> None:
+    (tmp_path / "quadgate.db").touch()
     environment = {**os.environ, "QUADGATE_STATE_DIR": str(tmp_path), "QUADGATE_DATABASE_URL": "", "LC_ALL": "zh_CN.UTF-8"}
-    done = subprocess.run([*QUADGATE, *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*QUADGATE, "audit", "verify"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (cli.REFUSED, "")
     assert f"状态目录 {tmp_path} 的数据库中没有本版本的数据表" in done.stderr
     assert len(done.stderr.splitlines()) == 1
