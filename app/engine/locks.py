@@ -1,6 +1,7 @@
 """Host locks: one attempt at a time may change a machine, with a number that only grows. The target itself refuses a lower one.
 
-A machine is named by where it is reached (targets.inventory.Inventory.machines), not by an engagement: two engagements on one machine share it.
+A machine is named by where it is reached and by its SSH host key (targets.inventory.Inventory.machines), not by an engagement: two engagements on
+one machine share it, also where one names it by its IP address.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ class Inventory:
     known_hosts: str = ""
     secrets: tuple[str, ...] = ()
     addresses: dict[str, str] = field(default_factory=dict)
+    host_keys: dict[str, str] = field(default_factory=dict)  # of the hosts that are reached by SSH: type and key, as pinned
 
     @property
     def hosts(self) -> list[str]:
@@ -36,8 +37,13 @@ class Inventory:
 
     @property
     def machines(self) -> list[str]:
-        """Return what names the machines behind the hosts, whatever an engagement calls them: address and port, or the root on this machine."""
+        """Return what names the machines behind the hosts, whatever an engagement calls them: address and port, or the root on this machine.
+
+        An SSH host is also named by its pinned key, which is the machine's own: entered once by name and once by IP address it is still one. Machines
+        that were cloned with their key wait for each other, which costs time and nothing else.
+        """
         names = [str(self.hostvars[host]["qg_root"]) if where == "local" else where.lower() for host, where in self.addresses.items()]
+        names += [f"key:{hashlib.sha256(key.encode()).hexdigest()}" for key in self.host_keys.values()]
         return list(dict.fromkeys(name if len(name) <= MACHINE_MAX else hashlib.sha256(name.encode()).hexdigest() for name in names))
 
     def members(self, pattern: str) -> list[str]:
@@ -83,6 +89,7 @@ def build(*, code: str, targets: dict[str, Any], state_dir: Path) -> Inventory:
     keys: list[str] = []
     secrets: list[str] = []
     addresses: dict[str, str] = {}
+    host_keys: dict[str, str] = {}
     for name, host in described.items():
         host = host or {}
         _check_name(name)
@@ -92,13 +99,13 @@ def build(*, code: str, targets: dict[str, Any], state_dir: Path) -> Inventory:
             hostvars[name] = _local(host, state_dir / "lab" / code / name)
             addresses[name] = "local"
         else:
-            hostvars[name], pinned = _ssh(name, host)
-            keys += pinned
+            hostvars[name], where, host_keys[name] = _ssh(name, host)
+            keys.append(f"{where} {host_keys[name]}")
             addresses[name] = f"{hostvars[name]['ansible_host']}:{hostvars[name]['ansible_port']}"
         passwords = _passwords(host)
         hostvars[name].update({**_become(host), **passwords})
         secrets += passwords.values()
-    return Inventory(groups, hostvars, "".join(f"{line}\n" for line in keys), tuple(secrets), addresses)
+    return Inventory(groups, hostvars, "".join(f"{line}\n" for line in keys), tuple(secrets), addresses, host_keys)
 
 
 def _check_name(name: str) -> None:
@@ -144,8 +151,8 @@ def root_of(user: str) -> str:
     return "/var/lib/quadgate" if user == "root" else "/var/tmp/quadgate"  # noqa: S108 - on the target, 0700 by the probe role
 
 
-def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the variables of a remote host and its pinned keys as known_hosts lines."""
+def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], str, str]:
+    """Return the variables of a remote host, its place as known_hosts names it, and its pinned key: type and key, without the comment."""
     address, port = str(host.get("address") or name), int(host.get("port") or 22)
     pinned = str(host.get("host_key") or "")
     if not pinned:
@@ -175,4 +182,4 @@ def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         variables["ansible_user"] = host["user"]
     if host.get("credential"):
         variables["ansible_ssh_private_key_file"] = str(credential_path(host["credential"]))
-    return variables, [f"{where} {' '.join(pinned.split()[:2])}"]
+    return variables, where, " ".join(pinned.split()[:2])

@@ -48,14 +48,25 @@ def test_two_engagements_on_two_machines_wait_for_nobody_and_no_fence_is_given_t
     assert locks.take(second, ["10.0.0.1:22", "10.0.0.2:22"]) == 3
 
 
-def test_a_machine_is_named_by_address_and_port_and_on_this_one_by_its_root() -> None:
+def test_a_machine_is_named_by_address_and_port_and_by_its_key_and_on_this_one_by_its_root() -> None:
     described = {
         "a": {"groups": ["engine"], "address": "GPU.example", "port": 22, "host_key": KEY},
         "b": {"groups": ["loadgen"], "address": "gpu.example", "host_key": KEY},
         "c": {"groups": ["storage"], "connection": "local"},
     }
     found = build(code="E", targets={"hosts": described}, state_dir=Path("/s")).machines
-    assert found == ["gpu.example:22", "/s/lab/E/c"]
+    assert found[:2] == ["gpu.example:22", "/s/lab/E/c"]
+    assert len(found) == 3  # and the one key that both names have
+
+
+def test_one_machine_entered_by_name_and_by_ip_address_has_one_lock() -> None:
+    def machines(address: str, key: str) -> list[str]:
+        return build(code=address, targets={"hosts": {"gpu01": {"address": address, "host_key": key}}}, state_dir=Path("/s")).machines
+
+    first, second = (make_attempt(playbook_step(), code=code) for code in ("A", "B"))
+    assert locks.take(first, machines("gpu.example", f"{KEY} root@gpu")) == 1
+    assert locks.take(second, machines("10.0.0.11", KEY)) == first
+    assert locks.take(second, machines("10.0.0.12", KEY.replace("OMqq", "OMqr"))) == 2
 
 
 @pytest.mark.parametrize(
