@@ -161,4 +161,6 @@ def open_source(path: Path) -> Source:
         return _Zip(path)
     except DAMAGE as error:
         what = said(error)
-        raise Unreadable(f"{path} is neither a directory nor a readable zip: {what.en}.", f"{path} 既不是目录也不是可读的 zip：{what.zh}。") from error
+        raise Unreadable(
+            f"{path} is neither a directory nor a readable zip: {what.en}.", f"{path} 既不是目录也不是可读的 zip：{what.zh}。"
+        ) from error

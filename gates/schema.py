@@ -56,7 +56,9 @@ class Problems:
         names = list(known)
         listed, meant, why = ", ".join(names), below or meant_by(key, names), why or Text("", "")
         guess = Text(f" Did you mean `{meant}`?", f"是否应为 `{meant}`？") if meant else Text("", "")
-        return self.add(join(path, key), f"this key is unknown{why.en}.{guess.en} Known here: {listed}.", f"未知的键{why.zh}。{guess.zh}此处可用：{listed}。")
+        return self.add(
+            join(path, key), f"this key is unknown{why.en}.{guess.en} Known here: {listed}.", f"未知的键{why.zh}。{guess.zh}此处可用：{listed}。"
+        )
 
 
 def meant_by(word: str, known: Iterable[str]) -> str:

@@ -59,7 +59,10 @@ _BY_WORDS: tuple[tuple[str, str], ...] = (
     (r"Temporary failure in name resolution", "域名解析暂时失败"),
     (r"File is not a zip file", "不是 zip 文件"),
     (r"Bad CRC-32 for file (.+)", "文件 {0} 的 CRC-32 校验不符"),
-    (r"Bad magic number for (?:central directory|file header)|Truncated central directory|Truncated file header|Corrupt extra field.*", "zip 结构已损坏"),
+    (
+        r"Bad magic number for (?:central directory|file header)|Truncated central directory|Truncated file header|Corrupt extra field.*",
+        "zip 结构已损坏",
+    ),
     (r"zipfiles that span multiple disks are not supported", "不支持分卷 zip"),
     (r"Bad offset for central directory|.*[Cc]entral directory.*", "zip 目录区已损坏"),
     (r"File name in directory (.+) and header .+ differ\.?", "zip 中 {0} 的文件名前后不一致"),

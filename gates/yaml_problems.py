@@ -43,7 +43,9 @@ _SAID: tuple[tuple[str, Text], ...] = (
     ),
     (
         r"expected alphabetic or numeric character, but found (?P<found>.*)",
-        Text("a `&` or `*` needs a name behind it, or quotes around the text (found {found})", "“&”“*”之后须有名称，否则请给文字加引号（遇到 {found}）"),
+        Text(
+            "a `&` or `*` needs a name behind it, or quotes around the text (found {found})", "“&”“*”之后须有名称，否则请给文字加引号（遇到 {found}）"
+        ),
     ),
     (
         r"expected (?:chomping or indentation indicators|a comment or a line break), but found (?P<found>.*)",

@@ -14,7 +14,7 @@ from gates.text import Text
 
 OVER = ("done", "canceled", "failed")
 LEARNED_FROM = "G2"
-# Seconds on two cores, as three whole demos took them. `RUN_S` is what a run takes beside its requests: two playbooks, the engine's restart, the warm-up.
+# Seconds on two cores, as three whole demos took them. `RUN_S`: what a run takes beside its requests (two playbooks, the engine's restart, the warm-up).
 STEP_S = {StepKind.PLAYBOOK: 8.5, StepKind.MANUAL: 1.0, StepKind.JUDGE: 1.0, StepKind.REPORT: 1.5, StepKind.JOB: 0.0}
 RUN_S, STORE_S, ENDING_S = 14.0, 4.0, 3.0
 STORE_SHARE = 0.5  # of a run, where nothing but a finished run tells how long one takes
@@ -32,7 +32,7 @@ class Remaining:
     _planned: float = 0.0  # for the same runs
 
     def begin(self, now: float) -> None:
-        """A gate begins."""
+        """Note that a gate begins at a time in seconds."""
         self._since = now
 
     def look(self, gate: str, shown: Iterable[Mapping[str, Any]], now: float) -> None:
@@ -54,7 +54,9 @@ class Remaining:
         if not self._planned and self.prefill_tokens_per_s is None and any(step.kind is StepKind.JOB for _, step in rest):
             return None
         pace = self._taken / self._planned if self._planned else 1.0
-        wanted = [self._run(step) * pace + float(step.params.get("seconds", 0)) if step.kind is StepKind.JOB else STEP_S[step.kind] for _, step in rest]
+        wanted = [
+            self._run(step) * pace + float(step.params.get("seconds", 0)) if step.kind is StepKind.JOB else STEP_S[step.kind] for _, step in rest
+        ]
         if wanted:
             wanted[0] = max(0.0, wanted[0] - (now - self._since))
         return sum(wanted) + ENDING_S

@@ -56,10 +56,14 @@ def keep(s: Session, *, place: str, files: Iterable[File], actor: Actor, most: i
         stored = store.put_bytes(data)
         if stored.sha256 not in known:
             known.add(stored.sha256)
-            s.add(KeptUpload(id=new_id(), user_id=actor.user_id, place=place, name=name[:LONGEST_NAME], sha256=stored.sha256, size=stored.size, at=now()))
+            s.add(
+                KeptUpload(
+                    id=new_id(), user_id=actor.user_id, place=place, name=name[:LONGEST_NAME], sha256=stored.sha256, size=stored.size, at=now()
+                )
+            )
     s.flush()
 
 
 def forget(s: Session, *, place: str, actor: Actor, but: Collection[str] = ()) -> None:
-    """Let go of what is kept for this person at this form, but for the rows that are named. The bytes go with retention when nothing refers to them."""
+    """Let go of what is kept for this person at this form, but for the rows that are named. Retention takes the bytes that nothing refers to."""
     s.execute(delete(KeptUpload).where(KeptUpload.user_id == actor.user_id, KeptUpload.place == place, KeptUpload.id.not_in(list(but))))

@@ -78,7 +78,9 @@ def _place_of(kind: str, object_id: str, object_hash: str) -> str:
 def _open_to(s: Session, who: Guest, object_id: str, object_hash: str) -> bool:
     """Tell whether a sign-off of that very report waits for this person: from anybody else no scan is kept."""
     waiting = approvals.pending(s, actor=who.actor)
-    return any(item["mine"] and (item["object_kind"], item["object_id"], item["object_hash"]) == ("sign_off", object_id, object_hash) for item in waiting)
+    return any(
+        item["mine"] and (item["object_kind"], item["object_id"], item["object_hash"]) == ("sign_off", object_id, object_hash) for item in waiting
+    )
 
 
 async def scans_of(form: Form) -> list[Upload]:

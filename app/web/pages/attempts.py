@@ -46,7 +46,15 @@ def attempt_page(request: Request, who: Guest, attempt_id: str, error: QuadgateE
     tables = (
         views.verdict_tables(document, who.locale)
         if document
-        else {"checks": [], "beside": {"sentence": "", "rows": []}, "intervals": False, "matrix": {"rows": [], "arms": []}, "claims": [], "not_tested": [], "not_asked": []}
+        else {
+            "checks": [],
+            "beside": {"sentence": "", "rows": []},
+            "intervals": False,
+            "matrix": {"rows": [], "arms": []},
+            "claims": [],
+            "not_tested": [],
+            "not_asked": [],
+        }
     )
     return page(
         request,

@@ -76,6 +76,9 @@ def test_where_no_physics_tells_a_runs_length_nothing_is_said_before_a_run_has_e
     assert left.seconds("G2", 95.0) > 8 * 40
 
 
-@pytest.mark.parametrize(("seconds", "en", "zh"), [(400.0, "about 7 min left", "约剩 7 分钟"), (62.0, "about 60 s left", "约剩 60 秒"), (0.0, "about 10 s left", "约剩 10 秒")])
+@pytest.mark.parametrize(
+    ("seconds", "en", "zh"),
+    [(400.0, "about 7 min left", "约剩 7 分钟"), (62.0, "about 60 s left", "约剩 60 秒"), (0.0, "about 10 s left", "约剩 10 秒")],
+)
 def test_it_is_said_in_round_numbers_and_as_about(seconds: float, en: str, zh: str) -> None:
     assert (about(seconds).en, about(seconds).zh) == (en, zh)

@@ -268,7 +268,11 @@ def beside(*verdicts: str) -> dict[str, Any]:
     [
         (("pass", "pass"), "", ""),
         (("pass", "fail"), "Advisory checks, which decide nothing: 1 of 2 did not hold.", "2 个参考项中有 1 个未达标"),
-        (("inconclusive", "pass", "fail"), "Advisory checks, which decide nothing: 1 of 3 did not hold, 1 could not be judged.", "3 个参考项中有 1 个未达标、1 个无法判定"),
+        (
+            ("inconclusive", "pass", "fail"),
+            "Advisory checks, which decide nothing: 1 of 3 did not hold, 1 could not be judged.",
+            "3 个参考项中有 1 个未达标、1 个无法判定",
+        ),
         (("invalid",), "Advisory checks, which decide nothing: 1 of 1 could not be judged.", "1 个参考项中有 1 个无法判定"),
     ],
 )
@@ -287,4 +291,7 @@ def test_an_attempt_with_an_approved_rig_cause_is_printed_as_not_counted() -> No
     assert "counted: 0;" in data["scope"]["tries"]
     assert data["scope"]["tries"].endswith("Taken out of the count by a rig cause that both parties approved: 1.")
     row = data["attempts"][-1]
-    assert (row["counted"], row["reason"]) == ("", "The host is silent. Does not count: both parties approved a cause in the rig or at the site (机房断电).")
+    assert (row["counted"], row["reason"]) == (
+        "",
+        "The host is silent. Does not count: both parties approved a cause in the rig or at the site (机房断电).",
+    )
