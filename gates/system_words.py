@@ -109,7 +109,11 @@ def said(error: BaseException) -> Text:
         return _quoted(raw, _OF_SYSTEM.get(error.errno, "") or _known(raw))
     if isinstance(error, RecursionError):
         return Text("it is nested too deep", "嵌套过深")
-    raw = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return of_words(str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error))
+
+
+def of_words(raw: str) -> Text:
+    """Return what was said as words alone, as a clause in each language; of an empty saying, that the data end too early."""
     return _quoted(raw, _known(raw)) if raw.strip() else _NOTHING
 
 

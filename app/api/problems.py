@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.kit.errors import BadInput, QuadgateError
 from app.kit.i18n import N_, language_tag, negotiate, translate
+from gates.system_words import of_words
 
 MEDIA_TYPE = "application/problem+json"
 log = logging.getLogger("quadgate.api")
@@ -136,7 +137,7 @@ def install(api: FastAPI) -> None:
         for found in error.errors():
             words = FIELD_WORDS.get(found["type"], FIELD_OTHER)
             more = found.get("ctx") or {}
-            context = {"kind": found["type"], "expected": str(more.get("expected", "")), "reason": str(more.get("error", ""))}
+            context = {"kind": found["type"], "expected": str(more.get("expected", "")), "reason": of_words(str(more.get("error", "")))}
             fields.append({"pointer": _pointer(found["loc"]), "code": found["type"], "message": translate(words, locale, **context)})
         code, sentence = SENTENCES[422]
         return problem(request, 422, code, translate(sentence, locale), fields)

@@ -14,7 +14,7 @@ from gates.text import Text
 
 OVER = ("done", "canceled", "failed")
 LEARNED_FROM = "G2"
-# Seconds on two cores, as three whole demos took them. `RUN_S`: what a run takes beside its requests (two playbooks, the engine's restart, the warm-up).
+# Seconds on two cores, as three whole demos took them. A run takes `RUN_S` beside its requests: two playbooks, the engine's restart, the warm-up.
 STEP_S = {StepKind.PLAYBOOK: 8.5, StepKind.MANUAL: 1.0, StepKind.JUDGE: 1.0, StepKind.REPORT: 1.5, StepKind.JOB: 0.0}
 RUN_S, STORE_S, ENDING_S = 14.0, 4.0, 3.0
 STORE_SHARE = 0.5  # of a run, where nothing but a finished run tells how long one takes

@@ -32,6 +32,7 @@ from app.kit.i18n import N_, pair
 from app.ops import database_copy, maintenance, references
 from app.ops.metrics import BACKUP_NOTE
 from app.settings import settings
+from gates.system_words import said
 from gates.text import Text
 
 NOTE, EVIDENCE, CREDENTIALS = "backup.json", "evidence", "credentials"
@@ -68,7 +69,7 @@ def make(dest: Path, *, credentials: bool, actor: Actor) -> Backup:
             backup = _write(dest, credentials)
         except OSError as error:
             raise QuadgateError(
-                "backup_failed", N_("The backup could not be written to {path}: {reason}. Remove the folder."), path=str(dest), reason=str(error)
+                "backup_failed", N_("The backup could not be written to {path}: {reason}. Remove the folder."), path=str(dest), reason=said(error)
             ) from error
         found = [*backup.problems, *verify(dest).problems]
         backup = Backup(backup.note, list(dict.fromkeys(found)))

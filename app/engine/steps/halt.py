@@ -14,6 +14,8 @@ from app.engine.context import Ctx
 from app.engine.outcome import Outcome, Trouble
 from app.engine.runner import RunnerAway
 from app.engine.steps.cancel import ON_TARGETS
+from app.kit.errors import QuadgateError
+from gates import system_words
 from gates.model import StepKind, Verdict
 from gates.pipeline_facts import State
 from gates.text import Text
@@ -36,7 +38,8 @@ def move(ctx: Ctx) -> Outcome | None:
     except RunnerAway:
         raise
     except Exception as error:  # whatever it is, the verdict is to be printed
-        return _told(memo, {}, words.not_halted({}, [Text(str(error), str(error))]))
+        why = error.pair() if isinstance(error, QuadgateError) else Text("{said}.", "{said}。").fill(said=system_words.said(error))
+        return _told(memo, {}, words.not_halted({}, [why]))
     if isinstance(ended, Outcome) and ended.event is not Event.FAIL:
         return ended
     result = stops.result_of(ctx, ended)
