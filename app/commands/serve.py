@@ -22,5 +22,8 @@ def serve(
     import uvicorn
 
     from app.settings import settings
+    from app.up.web import require_free
 
-    uvicorn.run("app.main:app", host=host or settings().web_host, port=port or settings().web_port, server_header=False)
+    where, at = host or settings().web_host, port or settings().web_port
+    require_free(where, at)  # uvicorn would say it in English, and end with 1, which reads as a verdict
+    uvicorn.run("app.main:app", host=where, port=at, server_header=False)

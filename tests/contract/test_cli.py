@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -196,6 +197,14 @@ def test_a_database_without_our_tables_is_said_in_a_sentence_and_no_sql(tmp_path
     assert (done.returncode, done.stdout) == (cli.REFUSED, "")
     assert f"状态目录 {tmp_path} 的数据库中没有本版本的数据表" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_port_that_is_taken_is_said_in_chinese_with_the_systems_own_words(nowhere: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert run(monkeypatch, "serve", "--port", str(taken.getsockname()[1])) == cli.REFUSED
+    assert "地址已被占用（Address already in use）" in capsys.readouterr().err
 
 
 def test_a_refusal_is_65_and_one_sentence(state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
