@@ -31,7 +31,7 @@ def test_what_is_no_json_is_said_in_chinese_with_its_place(text: str) -> None:
         json.loads(text)
     told = said(caught.value)
     assert re.search(r"line \d+ column \d+$", told.en)
-    assert re.match(r"[\u4e00-\u9fff].*（第 \d+ 行第 \d+ 列：.+）$", told.zh), told.zh
+    assert re.match(r"(JSON )?[\u4e00-\u9fff].*（第 \d+ 行第 \d+ 列：.+）$", told.zh), told.zh
 
 
 def test_what_nobody_has_translated_is_quoted_in_both_languages() -> None:
