@@ -15,6 +15,7 @@ from tests.integration import web_data as d
 from tests.integration.web_client import DEMO, Browser, demo_engagement, seal
 from tests.people import Cast
 from tests.scenes import engage, run
+from tests.unit.reports import samples
 
 PEOPLE = ("li.wei", "chen.jing", "wang.fang", "zhao.lei", "admin", "viewer")
 EVIL = "<script>alert('&\"')</script>"
@@ -319,3 +320,14 @@ def test_a_file_in_another_encoding_is_refused_and_never_guessed_at(cast: Cast, 
 
 def test_a_form_with_a_character_that_is_no_text_is_refused(cast: Cast) -> None:
     assert Browser("li.wei").send("/engagements", text=DEMO + "\0").status_code == 422
+
+
+def test_an_attempt_page_names_the_advisory_checks_that_did_not_hold_beside_the_verdict(cast: Cast) -> None:
+    told = samples.document("G3")
+    told["checks"] = [c | {"verdict": "fail"} if c["severity"] == "advisory" else c for c in told["checks"]]
+    with write_session() as s:
+        attempt = run(s, cast, engage(s, cast), "G1", **{k: told[k] for k in ("checks", "summary", "figures", "not_tested", "manifest_hash", "risk")})
+    for language, words in (("en", "Advisory checks, which decide nothing: 1 of 1 did not hold."), ("zh-CN", "1 个参考项中有 1 个未达标")):
+        page = Browser("li.wei", language).get(f"/attempts/{attempt.id}").text
+        assert page.index(words) < page.index('id="checks"')
+        assert '<a href="#g3.ttft_p99_ratio.c8">' in page
