@@ -10,6 +10,7 @@ from gates import declared_common as common
 from gates.canonical import plain
 from gates.declared import NONE_BAD, Declared
 from gates.g1 import declared as g1
+from gates.g1.declared_arrival import ARRIVED
 from gates.g1.declared_host import INFORM
 from gates.g1.declared_more import MORE
 from gates.g2.declared import CHECKS as G2_CHECKS
@@ -27,6 +28,7 @@ _ARRIVAL = (
     *(g1.PORT_STATE, g1.PORT_MTU, g1.PORT_SPEED, g1.GPU),
     *MORE,
     *INFORM,
+    *ARRIVED,
 )
 _NOT_REQUIRED = Text(
     "The plan does not require its evidence ({g}); where it is brought all the same, it is for information.",

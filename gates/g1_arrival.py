@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from gates.g1.bandwidth import bandwidth_check
 from gates.g1.cpu import cpu_check
 from gates.g1.declared import SERIALS
+from gates.g1.declared_more import RDMA_RATE
 from gates.g1.drive_more import aer_check, ceiling_check, drive_log_checks
+from gates.g1.drive_wear import wear_checks
 from gates.g1.error_log import log_check
 from gates.g1.fabric import fabric_checks
 from gates.g1.findings import left_out
 from gates.g1.gpu_more import part_checks
 from gates.g1.gpu_partition import partition_checks
 from gates.g1.health import health_checks
+from gates.g1.host_log import kernel_log_check
+from gates.g1.host_tuning import tuning_checks
 from gates.g1.identity import capacity_check, firmware_check, model_check, order_check, serial_checks
 from gates.g1.inventory import Inventory, take_inventory
 from gates.g1.kinds import kind_name, passive
@@ -26,6 +31,7 @@ from gates.g1.pack import HostPack
 from gates.g1.people import form_params, people_checks
 from gates.g1.platform import gpu_check, host_check
 from gates.g1.raw import raw_checks, read_rates
+from gates.g1.switch import storm_check
 from gates.model import CheckResult, GateJudgement, GateSpec, StepKind, StepSpec
 from gates.steps import judge_step, report_step
 from gates.text import Text
@@ -38,9 +44,12 @@ HOST_FILES = ("commands.json", "host.json")
 # How the raw read is done; no limit stands here. Sequential reads of 1 MiB, deep enough to fill a drive.
 RAW_READ = {"runtime_s": 30, "block": "1M", "depth": 32, "settle_s": 1}
 
+# How the RDMA bandwidth is measured where the plan asks for it: as long, with as many queue pairs, as acceptance tests do; the site may name others.
+RDMA_TEST = {"seconds": 30, "message_bytes": 65536, "queue_pairs": 4}
+
 
 def steps(plan: Plan) -> tuple[StepSpec, ...]:
-    """Return the steps of G1: people first, then what the machines say, then raw reads."""
+    """Return the steps of G1: people first, then what the machines say, then raw reads, then the wire where the plan asks for it."""
     return (
         StepSpec(
             key="unpacking",
@@ -67,9 +76,25 @@ def steps(plan: Plan) -> tuple[StepSpec, ...]:
             expects={"storage": (*HOST_FILES, "nvme-list.out")},
             timeout_s=7200,
         ),
+        *_rdma_step(plan),
         judge_step(),
         report_step(),
     )
+
+
+def _rdma_step(plan: Plan) -> tuple[StepSpec, ...]:
+    if not plan.requires(RDMA_RATE.group):
+        return ()
+    step = StepSpec(
+        key="rdma",
+        kind=StepKind.PLAYBOOK,
+        title=Text("RDMA bandwidth between pairs of ports", "端口之间的 RDMA 带宽"),
+        playbook="rdma.yml",
+        params={"perftest": dict(RDMA_TEST)},
+        expects={"engine": HOST_FILES, "storage": HOST_FILES},
+        timeout_s=7200,
+    )
+    return (step,)
 
 
 def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
@@ -78,6 +103,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     hosts = {group: bundle.hosts(group) for group in ("engine", "storage")}
     survey = {host: HostPack(bundle, "survey", host) for host in (*hosts["engine"], *hosts["storage"])}
     storage = {host: HostPack(bundle, "storage", host) for host in hosts["storage"]}
+    rdma = {host: HostPack(bundle, "rdma", host) for host in survey}
     inventory = take_inventory(survey, hosts, order)
     gpus = gpu_check(plan, order, hosts["engine"], survey)
     rows = [
@@ -88,10 +114,12 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         model_check(plan, order, inventory),
         firmware_check(plan, order, inventory),
         *_drive_rows(plan, order, inventory, survey, storage),
-        *_link_rows(plan, order, inventory, survey, storage),
+        *_link_rows(plan, order, inventory, survey, storage, rdma),
         gpus,
         *part_checks(plan, hosts["engine"], survey, gpus=isinstance(gpus, CheckResult)),
         cpu_check(plan, hosts["engine"], survey),
+        kernel_log_check(plan, survey),
+        *tuning_checks(plan, hosts["engine"], survey),
         *(partition_checks(plan, hosts["engine"], survey) if isinstance(gpus, CheckResult) else ()),
         *_passive(order),
     ]
@@ -115,17 +143,20 @@ def _drive_rows(
     yield from raw_checks(plan, drives, storage)
     yield ceiling_check(plan, drives, inventory, storage)
     yield log_check(plan, drives, inventory, survey, storage)
+    yield from wear_checks(plan, drives, inventory, survey, storage)
 
 
 def _link_rows(
-    plan: Plan, order: Order, inventory: Inventory, survey: dict[str, HostPack], storage: dict[str, HostPack]
+    plan: Plan, order: Order, inventory: Inventory, survey: dict[str, HostPack], storage: dict[str, HostPack], rdma: dict[str, HostPack]
 ) -> Iterator[CheckResult | dict[str, Any]]:
     if any(kind in order.kinds() for kind in ("drive", "nic")):
         yield from pcie_checks(plan, order, inventory, survey, storage)
         yield aer_check(plan, tuple(item for item in order.packed if item.kind in ("drive", "nic")), inventory, survey)
     if "nic" in order.kinds():
         yield from port_checks(plan, order, inventory, survey)
-        yield from fabric_checks(plan, order.of("nic"), inventory, survey, storage)
+        yield from fabric_checks(plan, order.of("nic"), inventory, survey)
+        yield storm_check(plan, survey)
+        yield bandwidth_check(plan, order.of("nic"), inventory, survey, (rdma, storage))
     else:
         yield left_out("g1.rdma", Text("Ports of the storage network", "存储网络端口"), Text("No adapter is ordered.", "订单中没有网卡。"))
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from gates.canonical import canonical_bytes, sha256_hex
+from gates.plan_arrival import G1
 from gates.plan_clients import check_clients
 from gates.plan_model import (
-    G1,
     G2,
     G3,
     G4,

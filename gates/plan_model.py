@@ -31,10 +31,10 @@ MAY_BE_LEFT_OUT = (
     "baselines_agree",
     "g2_agreement",
 )
-# Groups of checks whose evidence not every site can bring (gates/g1/declared_more.py, gates/g2_volume.py).
+# Groups of checks whose evidence not every site can bring (gates/g1/declared_more.py, gates/g1/declared_arrival.py, gates/g2/declared.py).
 EVIDENCE_GROUPS = (
     *("nvme_logs", "nvme_paths", "aer", "roce_gid", "pfc", "net_mtu", "port_counters", "optics", "rdma_bandwidth", "memory"),
-    *("gpu_health", "gpu_firmware", "gpu_stress", "volume"),
+    *("gpu_health", "gpu_firmware", "gpu_stress", "volume", "drive_wear", "kernel_log", "host_tuning", "pfc_watchdog"),
 )
 NEVER_LEFT_OUT = ("hbm_cold", "page_cache_cold", "engine_restarted_cold", "array_cold", "equal_work", "failures", "completeness")
 
@@ -42,7 +42,6 @@ _ONE = Decimal(1)
 _RATIO = Exact(Decimal(0), _ONE)
 _OPEN_RATIO = Exact(Decimal(0), _ONE, open_low=True)
 _GAIN = Exact(Decimal(-1), Decimal(1000))
-_COUNT = Whole(0, 10**9)
 _TIME = Measure("time", open_low=True)
 _TIERS = Items(Whole(1, 4096), least=1)
 
@@ -194,52 +193,6 @@ class Arms:
     def block(self, n: int) -> int:
         """Return which of the prompt sets (from 1) the n-th run (from 1) of an order asks."""
         return (n - 1) // 4 + 1 if self.prompts == "per_block" else 1
-
-
-@dataclass(frozen=True)
-class Drive:
-    """Health of a drive at arrival."""
-
-    media_errors_max: int = of(_COUNT)
-    critical_warning_max: int = of(Whole(0, 255))
-    power_on_hours_max: Quantity = of(Measure("time"))
-    percentage_used_max: Quantity = of(Measure("percent", high=Decimal(255)))
-    available_spare_min: Quantity = of(Measure("percent", high=Decimal(100)))
-
-
-@dataclass(frozen=True)
-class Pcie:
-    """PCIe links of drives and adapters."""
-
-    width: str = of(Choice(("rated",)))
-    speed: str = of(Choice(("rated",)))
-    read_under: str = of(Choice(("load", "idle")))
-
-
-@dataclass(frozen=True)
-class Link:
-    """The storage network's ports."""
-
-    speed: str = of(Choice(("rated",)))
-    mtu_min: Quantity = of(Measure("bytes", low=Decimal(256), high=Decimal(65536)))
-    net_mtu_min: Quantity = of(Measure("bytes", low=Decimal(576), high=Decimal(65536)))
-    state: str = of(Choice(("active",)))
-    pfc_priority: int = of(Whole(0, 7))
-    trust: str = of(Choice(("dscp", "pcp")))
-    rdma_share_min: Decimal = of(_OPEN_RATIO)
-
-
-@dataclass(frozen=True)
-class G1:
-    """Arrival acceptance."""
-
-    order: str = of(Words())
-    drive: Drive = section(Drive)
-    pcie: Pcie = section(Pcie)
-    link: Link = section(Link)
-    drive_spread_max: Decimal = of(_RATIO)
-    gpu_stress_spread_max: Decimal = of(_RATIO)
-    receivers_min: int = of(Whole(1, 10))
 
 
 @dataclass(frozen=True)

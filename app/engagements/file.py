@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.engagements.engine_keys import check_engine_keys
+from app.engagements.network import check_pairs, check_switches, check_with_plan
 from app.engagements.shape import FILE
 from app.kit.errors import BadInput, FieldProblem
 from app.kit.i18n import N_
@@ -88,6 +89,8 @@ def _checked(document: Any) -> tuple[Any, Plan | None, list[SchemaProblem]]:
         problems.add(
             "plan.rig.simulated", "differs from targets.simulated; both say the same of the target.", "与 targets.simulated 不一致；两处须相同。"
         )
+    if plan and read is not BAD:
+        check_with_plan(read["targets"], plan, problems)
     return read, plan, problems.found
 
 
@@ -212,6 +215,8 @@ def _check_hosts(targets: dict[str, Any], problems: Problems) -> None:
                 f"没有主机属于 {group} 组，而各测量门禁都需要它。",
             )
     _check_drivers(targets["hosts"], problems)
+    check_pairs(targets, problems)
+    check_switches(targets, problems)
     if targets["engine"].get("kind") == "sglang":
         problems.add(
             "targets.engine.kind",

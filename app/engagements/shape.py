@@ -160,10 +160,11 @@ LINE = Keys(
     },
 )
 PIECE = Keys({"kind": Choice(tuple(KINDS)), "model": TEXT, "serial": TEXT}, {"slot": TEXT, "firmware": TEXT, "host": NAME, "note": TEXT})
+ADDRESS = Words(r"[A-Za-z0-9:][A-Za-z0-9.:-]{0,252}", "a host name or an IP address", "主机名或 IP 地址")
 HOST = Keys(
     {"groups": Items(Choice(GROUPS)), "connection": Choice(("local", "ssh"))},
     {
-        "address": Words(r"[A-Za-z0-9:][A-Za-z0-9.:-]{0,252}", "a host name or an IP address", "主机名或 IP 地址"),
+        "address": ADDRESS,
         "port": Whole(1, 65535),
         "user": Words(r"[a-z_][a-z0-9_-]{0,31}", "a user name", "用户名"),
         "credential": Words(
@@ -178,6 +179,8 @@ HOST = Keys(
         "root": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径"),
     },
 )
+NETDEV = Words(r"[A-Za-z0-9_.@-]{1,15}", "the name of a network interface", "网络接口名")
+PAIR = Keys({"host": NAME, "interface": NETDEV, "far_host": NAME, "far_interface": NETDEV, "far_address": ADDRESS})
 TARGETS = Keys(
     {"simulated": YesNo(), "hosts": Named(NAME, HOST), "engine": Free(), "arms": Free()},
     {
@@ -195,6 +198,30 @@ TARGETS = Keys(
         "gpu_stress": Keys(
             {"config": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径")},
             {"timeout_s": Whole(1, 1800)},
+        ),
+        "pfc_watchdog": Items(
+            Keys(
+                {
+                    "switch": Words(
+                        r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}",
+                        "1 to 60 letters, digits, dots, dashes or underscores",
+                        "1 到 60 个字母、数字、点、连字符或下划线",
+                    ),
+                    "host": NAME,
+                    "command": Items(TEXT, least=1, unique=False),
+                }
+            ),
+            most=256,
+        ),
+        "rdma_bandwidth": Keys(
+            {"pairs": Items(PAIR, least=1, most=256)},
+            {
+                "seconds": Whole(1, 600),
+                "message_bytes": Whole(1, 2**23),
+                "queue_pairs": Whole(1, 1024),
+                "gid_index": Whole(0, 255),
+                "port": Whole(1024, 65000),
+            },
         ),
     },
 )

@@ -41,7 +41,7 @@ GPU_PARTITION = Declared(
     "g1.gpu.partition",
     Text("Partitions of the GPUs", "GPU 分区"),
     "equal",
-    ("survey: amd-smi-partition",),
+    ("survey: amd-smi-partition or rocm-smi-partition",),
     "platform.partition",
     "ways in which the GPUs are divided",
     rule=Text(

@@ -108,10 +108,14 @@ RDMA_RATE = Declared(
     "g1.rdma.bandwidth",
     Text("RDMA bandwidth of the ports", "RDMA 端口带宽"),
     "higher",
-    ("storage: perftest", "survey: ethtool"),
+    ("rdma: perftest", "rdma: ethtool (far end)", "survey: ethtool", "survey: gid-types"),
     "g1.link.rdma_share_min",
     "bandwidth / port speed",
-    rule=Text("at least the planned share; above the line rate nothing is believed: inconclusive", "不低于约定比例；超过线速的数值不可信：无法判定"),
+    rule=Text(
+        "at least the planned share, over RoCE v2, by the port's own device; above the line rate, or below the share against a slower far end: "
+        "inconclusive",
+        "经 RoCE v2、以端口自身设备测得，不低于约定比例；超过线速，或对端较慢而未达比例：无法判定",
+    ),
     share=True,
     limit=at_least(lambda p: p.g1.link.rdma_share_min),
     group="rdma_bandwidth",

@@ -60,7 +60,7 @@ def _of_drive(item: Packed, inventory: Inventory, survey: Mapping[str, HostPack]
         if pack is None or pack.trouble:
             return unknown("{s}: its log was not read twice", "{s}：未两次读取其日志", s=item.serial)
         # A drive may bear another name in the later step: its serial number there says which.
-        read = _reading(item.serial, _named(pack, item.serial) or seen.name, pack)
+        read = _reading(item.serial, named(pack, item.serial) or seen.name, pack)
         if isinstance(read, Finding):
             return read
         readings.append(read)
@@ -84,7 +84,7 @@ def _of_drive(item: Packed, inventory: Inventory, survey: Mapping[str, HostPack]
     return good("{s}: {a} errors, all in its log", "{s}：{a} 条错误均在日志中", *paths, value=Decimal(0), **words)
 
 
-def _named(pack: HostPack, serial: str) -> str | None:
+def named(pack: HostPack, serial: str) -> str | None:
     """Return the controller behind a serial number as this step saw it, or None."""
     names = {o.labels["controller"] for o in pack.answer("nvme-list").all("drive.serial") if o.value == serial and "controller" in o.labels}
     return names.pop() if len(names) == 1 else None

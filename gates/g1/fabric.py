@@ -1,21 +1,20 @@
-"""The storage network beyond state and speed: RoCE v2, PFC and trust, MTU, error counters, transceivers, RDMA bandwidth."""
+"""The storage network beyond state and speed: RoCE v2, PFC and trust, MTU, error counters, transceivers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gates.declared import by_agreement
-from gates.g1.declared_more import COUNTERS, GID, NET_MTU, OPTICS, PFC, RDMA_RATE
+from gates.g1.declared_more import COUNTERS, GID, NET_MTU, OPTICS, PFC
 from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.inventory import Inventory
 from gates.g1.links import Packs, port_of
 from gates.g1.order import Packed
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
-from gates.rules.estimates import beside
 from gates.text import Text
 
 if TYPE_CHECKING:
@@ -29,12 +28,10 @@ ERRORS = (
 FLAGS = frozenset(f"{side} {level}" for side in ("high", "low") for level in ("alarm", "warning"))
 # What a module measures must raise its flags too: quantity -> what ethtool calls the flags. Other families (laser bias, laser power) as they come.
 FLAGGED = {"optics.temperature": "Module temperature", "optics.voltage": "Module voltage", "optics.rx_power": "Laser rx power"}
-Ask = Callable[["Plan", Packed, HostPack, HostPack | None, str], Finding]
+Ask = Callable[["Plan", Packed, HostPack, str], Finding]
 
 
-def fabric_checks(
-    plan: Plan, nics: tuple[Packed, ...], inventory: Inventory, survey: Packs, storage: Packs
-) -> Iterator[CheckResult | dict[str, Any]]:
+def fabric_checks(plan: Plan, nics: tuple[Packed, ...], inventory: Inventory, survey: Packs) -> Iterator[CheckResult | dict[str, Any]]:
     """Return one check a question over all ports of the delivered adapters."""
     for declared, tools, ask, passed in (
         (GID, ("gid-types",), _gid, Text("Every port offers RoCE v2 ({n} in all).", "全部 {n} 个端口均提供 RoCE v2。")),
@@ -47,10 +44,9 @@ def fabric_checks(
             _optics,
             Text("The module of every port is known and raises no alarm ({n} in all).", "全部 {n} 个端口的模块可识别且无告警。"),
         ),
-        (RDMA_RATE, ("perftest",), _bandwidth, Text("Every port reaches the bandwidth ({n} in all).", "全部 {n} 个端口达到带宽要求。")),
     ):
-        findings = list(_every_port(plan, ask, nics, inventory, survey, storage))
-        packs = [p for p in (*survey.values(), *storage.values()) if p.trouble is None]
+        findings = list(every_port(partial(ask, plan), nics, inventory, survey))
+        packs = [p for p in survey.values() if p.trouble is None]
         values = [f.value for f in findings if f.value is not None]
         higher = declared.direction == "higher"
         worst = (min(values) if higher else max(values)) if values and declared is not PFC else None
@@ -63,17 +59,18 @@ def fabric_checks(
         yield by_agreement(declared, plan, result, brought=any(p.names(tool) for p in packs for tool in tools))
 
 
-def _every_port(plan: Plan, ask: Ask, nics: tuple[Packed, ...], inventory: Inventory, survey: Packs, storage: Packs) -> Iterator[Finding]:
+def every_port(ask: Callable[[Packed, HostPack, str], Finding], nics: tuple[Packed, ...], inventory: Inventory, survey: Packs) -> Iterator[Finding]:
+    """Ask of every interface of every delivered adapter: (piece, survey of its host, interface)."""
     for nic in nics:
         seen = inventory.find("nic", nic.serial)
         if seen is None:
             yield unknown("{s} was not seen", "未见到 {s}", s=nic.serial)
             continue
         for interface in seen.name.split():
-            yield ask(plan, nic, survey[seen.host], storage.get(seen.host), interface)
+            yield ask(nic, survey[seen.host], interface)
 
 
-def _gid(_: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface: str) -> Finding:
+def _gid(_: Plan, nic: Packed, pack: HostPack, interface: str) -> Finding:
     answer, port = pack.answer("gid-types"), port_of(pack.answer("rdma-link"), interface)
     types = [o.value for o in answer.all("rdma.gid_type", **port)] if port else []
     if answer.problems or not types:
@@ -83,7 +80,7 @@ def _gid(_: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface: s
     return (bad if missing else good)(*text, answer.path, value=missing, s=nic.serial, i=interface)
 
 
-def _pfc(plan: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface: str) -> Finding:
+def _pfc(plan: Plan, nic: Packed, pack: HostPack, interface: str) -> Finding:
     answer = pack.answer(f"mlnx-qos.{interface}")
     bits = {o.labels["priority"]: o.value for o in answer.all("qos.pfc")}
     trust = answer.one("qos.trust")
@@ -102,7 +99,7 @@ def _pfc(plan: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface
     )
 
 
-def _mtu(plan: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface: str) -> Finding:
+def _mtu(plan: Plan, nic: Packed, pack: HostPack, interface: str) -> Finding:
     answer, least = pack.answer("ip-link"), plan.g1.link.net_mtu_min.base
     mtu = answer.one("net.mtu", interface=interface)
     if answer.problems or mtu is None or not isinstance(mtu.value, Decimal):
@@ -112,7 +109,7 @@ def _mtu(plan: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface
     return (good if mtu.value >= least else bad)(*text, answer.path, value=mtu.value, **words)
 
 
-def _counters(_: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface: str) -> Finding:
+def _counters(_: Plan, nic: Packed, pack: HostPack, interface: str) -> Finding:
     answer, link = pack.answer(f"ethtool-stats.{interface}"), pack.answer("ip-link")
     counted = {o.labels["name"]: o.value for o in answer.all("nic.counter") if isinstance(o.value, Decimal)}
     if answer.problems or link.problems:
@@ -130,7 +127,7 @@ def _counters(_: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interfa
     return (bad if total else good)("{s} {i}: {e}", "{s} {i}：{e}", answer.path, value=total, **words)
 
 
-def _optics(_: Plan, nic: Packed, pack: HostPack, __: HostPack | None, interface: str) -> Finding:
+def _optics(_: Plan, nic: Packed, pack: HostPack, interface: str) -> Finding:
     answer = pack.answer(f"ethtool-module.{interface}")
     serial = answer.one("optics.serial")
     if answer.problems or serial is None:
@@ -163,19 +160,3 @@ def _silent_flags(answer: Answer) -> list[str]:
     if not flags:
         return ["alarm flags"]
     return [" ".join(filter(None, (*key, level))) for key, told in flags.items() for level in sorted(FLAGS - told)]
-
-
-def _bandwidth(plan: Plan, nic: Packed, pack: HostPack, storage: HostPack | None, interface: str) -> Finding:
-    """Hold the largest message's bandwidth against the speed of the port. More than the line rate cannot have crossed it."""
-    holder = storage if storage is not None and storage.trouble is None else pack
-    answer, speed = holder.answer(f"perftest.{interface}"), pack.answer(f"ethtool.{interface}").one("net.speed")
-    rates = [o.value for o in answer.all("perftest.bandwidth") if isinstance(o.value, Decimal)]
-    if answer.problems or not rates or speed is None or not isinstance(speed.value, Decimal) or speed.value <= 0:
-        return doubtful(f"{nic.serial} {interface}", answer.problems, answer.path)
-    share, least = Fraction(max(rates)) / Fraction(speed.value), plan.g1.link.rdma_share_min
-    words = {"s": nic.serial, "i": interface, "v": f"{max(rates) / 10**9:.2f}", "line": f"{speed.value / 10**9:f}"}
-    text = "{s} {i}: {v} of {line} Gbit/s", "{s} {i}：{v} / {line} Gbit/s"
-    if share > 1:
-        remedy = Text("a measurement between two hosts, over the wire, would tell", "在两台主机之间经线缆测量方可判定")
-        return unknown(*text, answer.path, remedy=remedy, **words)
-    return (good if share >= Fraction(least) else bad)(*text, answer.path, value=beside(share, least, 4), **words)

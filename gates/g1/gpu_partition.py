@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gates.declared import Declared
 from gates.g1.declared_host import GPU_MESH, GPU_PARTITION
 from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
-from gates.g1.gpus import AMD, Device, devices, gpu_lists
+from gates.g1.gpus import AMD, Device, devices, gpu_answer, gpu_lists
 from gates.g1.links import Packs
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
@@ -41,7 +41,7 @@ def partition_checks(plan: Plan, engines: tuple[str, ...], survey: Packs) -> Ite
 def _over(plan: Plan, engines: tuple[str, ...], survey: Packs, declared: Declared, ask: Ask, passed: Text) -> CheckResult | dict[str, Any]:
     name = "amd-smi-partition" if declared is GPU_PARTITION else "amd-smi-topology"
     planned = declared is GPU_PARTITION and plan.platform.partition is not None
-    hosts = [host for host in engines if planned or survey[host].trouble or survey[host].names(name)]
+    hosts = [host for host in engines if planned or survey[host].trouble or gpu_answer(survey[host], name).tool]
     if all(survey[host].trouble for host in hosts) and not planned:
         return declared.not_told(plan)
     findings = [_of_host(plan, survey[host], name, ask) for host in hosts]
@@ -52,7 +52,7 @@ def _over(plan: Plan, engines: tuple[str, ...], survey: Packs, declared: Declare
 def _of_host(plan: Plan, pack: HostPack, name: str, ask: Ask) -> Finding:
     if pack.trouble:
         return unknown("{why}", "{why}", why=pack.trouble)
-    answer, listed = pack.answer(name), [row for row in gpu_lists(pack) if row.tool in AMD]
+    answer, listed = gpu_answer(pack, name), [row for row in gpu_lists(pack) if row.tool in AMD]
     gap = next((row for row in (*listed, answer) if row.problems), None)
     if gap is not None:
         return doubtful(pack.host, gap.problems, gap.path)

@@ -9,7 +9,11 @@ from gates.model import Observation, Reading
 
 AMD, ASCEND = ("amd-smi-static", "rocm-smi"), ("npu-smi",)
 # What a check asks of amd-smi, and the tools that answer the same on a host that has another one.
-OTHERS = {"amd-smi-metric": ("amd-smi-metric", "gpu-ras", "npu-smi-ecc"), "amd-smi-firmware": ("amd-smi-firmware", "rocm-smi", "npu-smi-board")}
+OTHERS = {
+    "amd-smi-metric": ("amd-smi-metric", "gpu-ras", "npu-smi-ecc"),
+    "amd-smi-firmware": ("amd-smi-firmware", "rocm-smi", "npu-smi-board"),
+    "amd-smi-partition": ("amd-smi-partition", "rocm-smi-partition"),
+}
 
 
 _NAMES = ("gpu.model", "gpu.serial", "gpu.address")

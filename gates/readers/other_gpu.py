@@ -1,4 +1,4 @@
-"""Other tools for accelerators: `rocm-smi -a --json` (deprecated), `npu-smi info` (text), and `rvs` (stress, text or JSON).
+"""Other tools for accelerators: `rocm-smi -a --json` (deprecated) and its partitions, `npu-smi info` (text), and `rvs` (stress, text or JSON).
 
 Observations, labelled `gpu` (index): gpu.model, gpu.serial, gpu.address, gpu.health (text), gpu.firmware (text; label
 `block`), gpu.temperature (K), gpu.power (W), gpu.usage (%),
@@ -46,19 +46,30 @@ _RVS_MET = re.compile(r"\bmet:\s*(TRUE|FALSE)\b")
 def read_rocm_smi(data: bytes) -> Reading:
     """Read each card of one host. A warning before the JSON, `N/A`, and a key whose unit is not known are problems."""
     found = Collector()
-    document = load_json(data, found)
-    if document is None:
-        return found.reading()
-    cards = [(m[1], value) for key, value in document.items() if (m := _CARD.fullmatch(key))] if isinstance(document, dict) else []
-    if not cards:
-        found.trouble("empty_inventory", "rocm-smi names no card.", "rocm-smi 未列出任何显卡。")
-    for index, card in cards:
+    for index, card in _cards(load_json(data, found), found):
         if not isinstance(card, dict):
             found.absent(f"card{index}", card)
             continue
         for key, raw in card.items():
             _rocm_field(key, raw, index, found)
     return found.reading()
+
+
+def read_rocm_smi_partition(data: bytes) -> Reading:
+    """Read `rocm-smi --showcomputepartition --showmemorypartition --json`: gpu.compute_partition and gpu.memory_partition of each card."""
+    found = Collector()
+    for index, card in _cards(load_json(data, found), found):
+        for key, quantity in (("Compute Partition", "gpu.compute_partition"), ("Memory Partition", "gpu.memory_partition")):
+            found.text(card, key, quantity, gpu=index)
+    return found.reading()
+
+
+def _cards(document: Any, found: Collector) -> list[tuple[str, Any]]:
+    """Return index and entry of each card; a document without any is a problem."""
+    cards = [(m[1], value) for key, value in document.items() if (m := _CARD.fullmatch(key))] if isinstance(document, dict) else []
+    if document is not None and not cards:
+        found.trouble("empty_inventory", "rocm-smi names no card.", "rocm-smi 未列出任何显卡。")
+    return cards
 
 
 def _rocm_field(key: str, raw: Any, index: str, found: Collector) -> None:

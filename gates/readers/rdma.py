@@ -2,7 +2,7 @@
 
 Observations: rdma.state, rdma.physical_state, rdma.netdev (text; labels `device`, `port`), rdma.firmware, rdma.link_layer (text),
 rdma.mtu_active, rdma.mtu_max (B), perftest.bandwidth (bit/s), perftest.message_rate (1/s), perftest.message_size (B),
-perftest.gid_index (1): which entry of the GID table was used, where the tool tells it.
+perftest.gid_index (1): which entry of the GID table was used, perftest.device (text), where the tool tells them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ _FIELD = re.compile(r"^\s*([A-Za-z_][\w ]*?):\s*(.*?)\s*$")
 _MTU = re.compile(r"^([0-9]{3,5}) \([0-9]\)$")
 _STATE = re.compile(r"^(PORT_[A-Z_]+) \([0-9]\)$")
 _GID = re.compile(r"^\s*GID index\s*:\s*([0-9]{1,4})\s*$")
+_DEVICE = re.compile(r"^\s*Dual-port\s*:\s*\w+\s+Device\s*:\s*(\S{1,64})\s*$")
 _COLUMNS = re.compile(r"BW average\[(?P<unit>[^\]]+)\]")
 _UNITS = {"Gb/sec": Decimal(10) ** 9, "MiB/sec": Decimal(8 * 1024 * 1024), "MB/sec": None}  # "MB/sec" meant MiB for years: doubtful
 
@@ -100,6 +101,9 @@ def read_perftest(data: bytes) -> Reading:
         gid = _GID.match(line)
         if gid:
             found.see("perftest.gid_index", Decimal(gid[1]), "1")
+        device = _DEVICE.match(line)
+        if device:
+            found.see("perftest.device", device[1], "text")
         header = _COLUMNS.search(line)
         if header:
             unit = header["unit"]
@@ -127,6 +131,8 @@ def read_perftest_json(data: bytes, *, report_gbits: bool | None) -> Reading:
         return found.reading()
     device = part(document, "test_info", "Device")
     labels = {"device": device.strip() if isinstance(device, str) else ""}
+    if labels["device"]:
+        found.see("perftest.device", labels["device"], "text")
     found.number(part(document, "results"), "MsgSize", "perftest.message_size", "B", **labels)
     found.number(part(document, "results"), "n_iterations", "perftest.iterations", "1", **labels)
     if part(document, "test_info", "GID_index") is not None:

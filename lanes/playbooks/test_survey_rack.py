@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ from app.targets.probe_archive import build_probe
 from gates.g1_arrival import GATE, judge
 from gates.model import CheckResult, Verdict
 from gates.rules.stand_ins import told_by
-from tests.unit.rack.simulate import GOOD_FORM, Files, bundle_of, demo_plan, inputs
+from tests.ports import free_port
+from tests.unit.rack.simulate import GOOD_FORM, PAIR, Files, bundle_of, demo_plan, inputs
 
 CASES: dict[str, dict[str, Any]] = {"array01": {}, "array02": {"missing-drive": "1"}, "array03": {"swapped-drive": "1"}}
+ASKED: dict[str, Any] = {"evidence": {"required": ["rdma_bandwidth"]}}
 SITE = {"rack": "lab", "faults": "{{ my_faults | default({}) }}"}  # one play, another fault for each array
 
 
@@ -28,7 +31,7 @@ class Lab:
     """Local hosts below one folder, and the playbooks run on them as the engine runs them."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.staging = root, root / "staging"
+        self.root, self.staging, self.port = root, root / "staging", free_port()
         build_probe(root / "probe.pyz")
         hosts: dict[str, Any] = {name: self._host(name, my_faults=faults) for name, faults in CASES.items()}
         hosts["gpu01"] = self._host("gpu01")
@@ -42,11 +45,11 @@ class Lab:
 
     def run(self, playbook: str, *options: str) -> subprocess.CompletedProcess[str]:
         """Run the playbook of a step with the variables of docs/architecture.md."""
-        step = next(s for s in GATE.steps(demo_plan()) if s.playbook == playbook)
+        step = next(s for s in GATE.steps(demo_plan(**ASKED)) if s.playbook == playbook)
         told = {
             "attempt": {"id": "a1", "gate": "G1", "number": 1, "fence": 1, "seed": 1, "engagement": "e"},
             "step": {"key": step.key, **step.params},
-            "site": SITE,
+            "site": {**SITE, "rdma_bandwidth": {"pairs": [{**PAIR, "host": name} for name in CASES], "seconds": 3, "port": self.port}},
             "plan": {},
             "staging": str(self.staging),
             "probe": str(self.root / "probe.pyz"),
@@ -78,7 +81,7 @@ class Lab:
         form = {"schema": 1, "step": "unpacking", "form": GOOD_FORM, "photos": ["p.jpg"]}
         files = {"evidence/inputs.json": json.dumps(told).encode(), "evidence/unpacking/site/form.json": json.dumps(form).encode()}
         files["evidence/unpacking/site/p.jpg"] = b"\xff\xd8\xff"
-        for step, host in (("survey", "gpu01"), ("survey", array), ("storage", array)):
+        for step, host in (("survey", "gpu01"), ("survey", array), ("storage", array), ("rdma", "gpu01"), ("rdma", array)):
             if not (self.staging / host / f"{step}.tar").exists():
                 continue
             with tarfile.open(self.staging / host / f"{step}.tar") as tar:
@@ -91,19 +94,32 @@ class Lab:
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     """Survey all hosts, and read the drives of the array that has no fault."""
     lab = Lab(tmp_path_factory.mktemp("rack"))
-    for playbook, options in (("survey.yml", ()), ("storage.yml", ("--limit", "array01"))):
+    for playbook, options in (("survey.yml", ()), ("storage.yml", ("--limit", "array01")), ("rdma.yml", ())):
         done = lab.run(playbook, *options)
         assert done.returncode == 0, done.stdout + done.stderr
     return lab
 
 
-def judged(lab: Lab, array: str) -> dict[str, CheckResult]:
-    plan = demo_plan()
+def judged(lab: Lab, array: str, **differences: Any) -> dict[str, CheckResult]:
+    plan = demo_plan(**differences)
     return {c.id: c for c in judge(plan, bundle_of(lab.evidence(array), plan)).checks}
 
 
 def test_an_arrival_without_fault_passes_every_check_from_what_the_playbooks_brought_home(lab):
     assert {c.id: c.reason.en for c in judged(lab, "array01").values() if c.verdict is not Verdict.PASS} == {}
+
+
+def test_every_pair_of_ports_was_measured_one_after_the_other_and_no_far_end_is_left(lab):
+    measured = []
+    for array in CASES:
+        result = judged(lab, array, **ASKED)["g1.rdma.bandwidth"]
+        assert (result.verdict, str(result.severity)) == (Verdict.PASS, "blocking"), result.reason.en
+        rows = json.loads(lab.evidence(array)[f"evidence/rdma/{array}/commands.json"])
+        measured += [(row["started_ns"], row["ended_ns"]) for row in rows if row["tool"] == "perftest"]
+    measured.sort()
+    assert len(measured) == len(CASES)
+    assert all(earlier[1] <= later[0] for earlier, later in pairwise(measured))
+    assert not list((lab.root / "lab").glob("*/rdma"))
 
 
 def test_a_missing_drive_fails_by_its_serial_number(lab):

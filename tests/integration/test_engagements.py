@@ -21,6 +21,8 @@ from gates.plan import parse_plan
 from tests.people import Cast
 from tests.scenes import DEMO, engage, run
 
+PAIR = "host: array01, interface: ens8f0np0, far_host: {far}, far_interface: ens3f0np0, far_address: 127.0.0.1"
+PAIRS = "  rdma_bandwidth: {{pairs: [{{" + PAIR + "}}]}}\n  rack: lab"
 CHANGES = {
     "unknown key": ("order:", "colour: blue\norder:", "/colour", "unknown"),
     "unknown key deep down": ("  quantity: 1\n", "  quantity: 1\n  qty: 2\n", "/order/qty", "unknown"),
@@ -58,6 +60,10 @@ CHANGES = {
     "a mistyped key": ("{kind: array, model: FX100, quantity:", "{kind: array, model: FX100, quantiy:", "/order/lines/0/quantiy", "mean `quantity`?"),
     "a key of an arm that nothing reads": ("read_bytes_per_s: 309", "read_byte_per_s: 309", "/targets/arms/baseline/read_byte_per_s", "unknown"),
     "an arm that no gate has": ("    recompute: {}", "    recomputed: {}", "/targets/arms/recomputed", "Known here: recompute"),
+    "RDMA pairs that no step measures": ("  rack: lab", PAIRS.format(far="gpu01"), "/targets/rdma_bandwidth", "never be measured"),
+    "RDMA between one host and itself": ("  rack: lab", PAIRS.format(far="array01"), "/targets/rdma_bandwidth/pairs/0/far_host", "one host"),
+    "RDMA against a host that is not there": ("  rack: lab", PAIRS.format(far="gpu09"), "/targets/rdma_bandwidth/pairs/0/far_host", "gpu09"),
+    "RDMA required and no pair": ("plan:\n", "plan:\n  evidence: {required: [rdma_bandwidth]}\n", "/plan/evidence/required", "names no pair"),
     "no YAML": ("engagement:\n", "engagement: [\n", "", "line"),
     "code with spaces": ("code: DEMO", "code: my demo", "/engagement/code", "capital letters"),
 }

@@ -106,6 +106,21 @@ def ordered(new: Callable[[Any], Any], key: str, line: int) -> Edit:
     return document("evidence/inputs.json", "order", "lines", line, key, new=new)
 
 
+def after_reads(key: str, new: Callable[[Any], Any] = lambda v: v) -> Edit:
+    """Put the value into what a drive tells behind the raw reads."""
+    return document(f"{LOAD}nvme-smart-log.nvme2.out", key, new=new)
+
+
+def written(files: Files, value: int) -> Files:
+    """Let both tools tell so many bytes written, of a drive whose capacity is as many whole data units."""
+    listed = json.loads(files[f"{ARRAY}nvme-list.out"])
+    space = listed["Devices"][0]["Subsystems"][2]["Controllers"][0]["Namespaces"][0]
+    space["PhysicalSize"] = 15_000_000 * 512_000
+    files = {**files, f"{ARRAY}nvme-list.out": json.dumps(listed).encode()}
+    return health("data_units_written", "data_units_written")(files, value)
+
+
+PFCWD = b" QUEUE STATUS STORM DETECTED/RESTORED TX OK/DROP\n Ethernet0:3 operational %d/0 0/0\n"
 UP_TO_2 = {1: PASS, 2: PASS, 3: FAIL}
 NONE = {0: PASS, 1: FAIL}
 AER = r"0000:41:00\.0/aer_dev_nonfatal:TOTAL_ERR_NONFATAL (\d+)"
@@ -122,6 +137,30 @@ TABLE: dict[str, tuple[Edit, dict[Any, Verdict], dict[str, Any]]] = {
         health("avail_spare", "available_spare"),
         {100: PASS, 99: PASS, 98: FAIL},
         {"g1": {"drive": {"available_spare_min": "99 %"}}},
+    ),
+    "g1.drive.written": (written, {14_999_999: PASS, 15_000_000: PASS, 15_000_001: FAIL}, {}),
+    "g1.drive.unsafe_shutdowns": (after_reads("unsafe_shutdowns"), {19: PASS, 20: PASS, 21: FAIL}, {}),
+    "g1.drive.temperature": (after_reads("temperature"), {342: PASS, 343: PASS, 344: FAIL}, {}),
+    "g1.drive.overheated": (after_reads("warning_temp_time"), NONE, {}),
+    "g1.kernel.log": (
+        lambda files, v: {
+            **files,
+            f"{GPUS}kernel-log.out": files[f"{GPUS}kernel-log.out"] + b"[ 9.000000] gpu01 kernel: nvme nvme0: controller is down\n" * v,
+        },
+        NONE,
+        {},
+    ),
+    "g1.link.pfc_storms": (
+        lambda files, v: with_command(files, "survey", "array01", "sonic-pfcwd.leaf1", "sonic-pfcwd", PFCWD % v),
+        NONE,
+        {},
+    ),
+    "g1.host.governor": (text(f"{GPUS}host-tuning.out", r"scaling_governor:(\w+)", lambda v: "powersave" if v else "performance"), NONE, {}),
+    "g1.host.numa": (text(f"{GPUS}host-tuning.out", r"MemTotal:\s+(\d+) kB", lambda v: "0" if v else "1"), NONE, {}),
+    "g1.host.cmdline": (
+        text(f"{GPUS}host-tuning.out", r" (iommu=\S+)", lambda v: "iommu=off" if v else "iommu=pt"),
+        NONE,
+        {"g1": {"host": {"cmdline": ["iommu=pt"]}}},
     ),
     "g1.raw.spread": (rate, {6_650_000_001: PASS, 6_650_000_000: PASS, 6_649_999_999: FAIL}, {}),
     "g1.raw.ceiling": (slow_link, {999_999_999: PASS, 10**9: PASS, 10**9 + 1: INCONCLUSIVE}, {}),

@@ -111,7 +111,8 @@ def test_a_raw_read_faster_than_the_link_is_a_caches_figure_and_proves_nothing(w
     assert "its link carries at most" in result.reason.en
 
 
-PERFTEST = b" #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 664644 0.00 %s 0.18\n"
+OF_PORT = b" Dual-port       : OFF\t\tDevice         : mlx5_0\n GID index       : 3\n"
+PERFTEST = OF_PORT + b" #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 664644 0.00 %s 0.18\n"
 
 
 @pytest.mark.parametrize(("rate", "verdict"), [(b"93.10", Verdict.PASS), (b"80.00", Verdict.FAIL), (b"128.00", Verdict.INCONCLUSIVE)])
@@ -121,10 +122,29 @@ def test_rdma_bandwidth_is_held_against_the_port_and_above_the_line_rate_nothing
 
 
 def test_perftests_json_takes_its_unit_from_the_command_line_and_without_it_is_no_bandwidth(whole):
-    told = json.dumps({"test_info": {"Device": "mlx5_0"}, "results": {"MsgSize": 65536, "n_iterations": 5, "BW_average": 93.1}}).encode()
+    told = json.dumps(
+        {"test_info": {"Device": "mlx5_0", "GID_index": 3}, "results": {"MsgSize": 65536, "n_iterations": 5, "BW_average": 93.1}}
+    ).encode()
     for argv, verdict in ((["ib_write_bw", "--report_gbits"], Verdict.PASS), (["ib_write_bw"], Verdict.FAIL)):
         files = with_command(whole, "storage", "array01", "perftest.ens8f0np0", "perftest", told, argv)
         assert check(judged(files, evidence={"required": ["rdma_bandwidth"]}), "g1.rdma.bandwidth").verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("line", "becomes", "says"),
+    [
+        (b"mlx5_0", b"mlx5_1", "measured on mlx5_1, the port is mlx5_0"),
+        (b"index       : 3", b"index       : 2", "measured over GID 2 (IB/RoCE v1), not RoCE v2"),
+        (b" GID index       : 3\n", b"", "does not tell device and GID index"),
+        (b"Device         : mlx5_0", b"", "does not tell device and GID index"),
+        (b"index       : 3", b"index       : 77", "nothing was found"),
+    ],
+)
+def test_a_bandwidth_that_is_not_proven_to_be_the_ports_own_over_roce_v2_is_inconclusive(whole, line, becomes, says):
+    out = (PERFTEST % b"93.10").replace(line, becomes)
+    files = with_command(whole, "storage", "array01", "perftest.ens8f0np0", "perftest", out)
+    result = check(judged(files, evidence={"required": ["rdma_bandwidth"]}), "g1.rdma.bandwidth")
+    assert (result.verdict, says in result.reason.en) == (Verdict.INCONCLUSIVE, True), result.reason.en
 
 
 STEADY = b"".join(b"[RESULT] [ 1%d.0] [gst] [GPU:: 2885%d] GFLOPS 960%d0\n" % (n, gpu, n) for n in range(4) for gpu in range(8))

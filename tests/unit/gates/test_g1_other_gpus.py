@@ -125,8 +125,8 @@ def test_the_serial_numbers_of_ascend_cards_are_read_from_their_boards(whole):
     assert verdict(judged(ascend(whole, serial="NA") | inputs, ASCEND), "g1.serials.gpu") is Verdict.INCONCLUSIVE
 
 
-def rocm(ue: int = 0) -> dict[str, tuple[str, str]]:
-    """Return what a host with rocm-smi alone brings: cards, the kernel's own counts, links."""
+def rocm(ue: int = 0, last: str = "SPX") -> dict[str, tuple[str, str]]:
+    """Return what a host with rocm-smi alone brings: cards, their partitions, the kernel's own counts, links."""
     addresses = [f"0000:{n}c:00.0" for n in range(8)]
     cards = {
         f"card{n}": {"Card Series": "AMD Instinct MI308X", "Serial Number": f"R{n}", "PCI Bus": a.upper(), "MEC firmware version": "149"}
@@ -134,7 +134,9 @@ def rocm(ue: int = 0) -> dict[str, tuple[str, str]]:
     }
     path = "/sys/bus/pci/devices/{a}/ras/umc_err_count"
     ras = "".join(f"{path}:ue: {ue if n == 7 else 0}\n{path}:ce: 1\n".replace("{a}", a) for n, a in enumerate(addresses))
-    return {"rocm-smi": ("rocm-smi", json.dumps(cards)), "gpu-ras": ("gpu-ras", ras), "lspci": ("lspci", lspci(addresses))}
+    divided = {f"card{n}": {"Compute Partition": last if n == 7 else "SPX", "Memory Partition": "NPS1"} for n in range(8)}
+    told = {"rocm-smi": json.dumps(cards), "rocm-smi-partition": json.dumps(divided), "gpu-ras": ras, "lspci": lspci(addresses)}
+    return {name: (name, text) for name, text in told.items()}
 
 
 def test_a_host_with_rocm_smi_alone_passes_every_gpu_check_and_its_errors_are_named_by_its_own_numbers(whole):
@@ -142,6 +144,15 @@ def test_a_host_with_rocm_smi_alone_passes_every_gpu_check_and_its_errors_are_na
     judgement = judged(with_tools(whole, rocm(ue=3)))
     result = next(c for c in judgement.checks if c.id == "g1.gpu.ecc")
     assert (result.verdict, "GPU 7: 3" in result.reason.en) == (Verdict.FAIL, True)
+
+
+def test_partitions_are_judged_from_rocm_smi_where_amd_smi_is_missing(whole):
+    assert verdict(judged(with_tools(whole, rocm())), "g1.gpu.partition") is Verdict.PASS
+    result = next(c for c in judged(with_tools(whole, rocm(last="CPX"))).checks if c.id == "g1.gpu.partition")
+    assert (result.verdict, "GPU 7: CPX, NPS1" in result.reason.en) == (Verdict.FAIL, True)
+    silent = {name: told for name, told in rocm().items() if name != "rocm-smi-partition"}
+    planned = {"accelerator": "MI308X", "framework": "vllm", "model": "m", "partition": {"compute": "SPX", "memory": "NPS1"}}
+    assert verdict(judged(with_tools(whole, silent), planned), "g1.gpu.partition") is Verdict.INCONCLUSIVE
 
 
 def test_a_card_that_counts_no_double_bit_errors_is_a_problem():
@@ -157,7 +168,7 @@ AMD_SMI = {f"amd-smi-{what}" for what in ("static", "metric", "firmware", "parti
     ("tools", "names"),
     [
         ("amd-smi\nrocm-smi\n", AMD_SMI),
-        ("rocm-smi\n", {"rocm-smi", "gpu-ras"}),
+        ("rocm-smi\n", {"rocm-smi", "rocm-smi-partition", "gpu-ras"}),
         ("npu-smi\n", {"npu-smi", "npu-smi-board.0", "npu-smi-ecc.0", "npu-smi-board.5", "npu-smi-ecc.5"}),
         ("", AMD_SMI),
     ],
@@ -166,4 +177,4 @@ def test_the_survey_asks_the_tools_that_the_host_has(tools, names):
     listed = "\tNPU ID                         : 0\n\tNPU ID                         : 5\n"
     seen = f'{{"Devices": []}}\n--- rdma\n[]\n--- tools\n{tools}--- npus\n{listed if "npu" in tools else ""}'
     commands = {c["name"] for c in survey_spec(seen, "survey", "gpu01", ["engine"], [], {})["commands"]}
-    assert commands - {"dmidecode", "dmidecode-cpu", "lspci"} == names
+    assert commands - {"dmidecode", "dmidecode-cpu", "lspci", "kernel-log", "host-tuning"} == names

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,6 +53,8 @@ def load(path: Path) -> ModuleType:
 
 rack_for = load(ROLES / "lab_rack/filter_plugins/lab_rack.py").rack_for
 survey_spec = load(ROLES / "facts/filter_plugins/survey_spec.py").survey_spec
+rdma_pairs = load(ROLES / "rdma/filter_plugins/rdma_pairs.py")
+PAIR = {"host": "array01", "interface": "ens8f0np0", "far_host": "gpu01", "far_interface": "ens3f0np0", "far_address": "127.0.0.1"}
 TOOLS = load(RACK_FILES / "__main__.py").TOOLS
 
 
@@ -108,30 +110,50 @@ def pack_files(
     seen = rack_for(described or rack(), host, groups, faults)
     discovered = run_tool(["nvme", "list", "-o", "json"], seen)[0] + "--- rdma\n" + run_tool(["rdma", "-j", "link", "show"], seen)[0]
     spec = survey_spec(discovered, plan, host, groups, [], {}, stress=DEMO["targets"].get("gpu_stress"))
-    rows, files = [], {}
     with tempfile.TemporaryDirectory() as folder, _root(folder):
-        for command in spec["commands"]:
-            name = command["name"]
+
+        def run(command: Mapping[str, Any]) -> tuple[str, str, int]:
             if command["argv"][0] != "sh":
-                out, err, code = run_tool(command["argv"], seen)
-            elif command["tool"] in ("aer", "gid-types"):
-                out, err, code = from_sysfs(command["argv"], seen, folder)
-            else:
-                out, err, code = under_load(command["argv"], seen)
-            files[f"{name}.out"], files[f"{name}.err"] = out.encode(), err.encode()
-            rows.append(
-                {
-                    "name": name,
-                    "tool": command["tool"],
-                    "argv": command["argv"],
-                    "exit_code": code,
-                    "timed_out": False,
-                    "stdout": f"{name}.out",
-                    "stderr": f"{name}.err",
-                }
-            )
+                return run_tool(command["argv"], seen)
+            if command["tool"] in ("aer", "gid-types", "host-tuning"):
+                return from_sysfs(command["argv"], seen, folder)
+            if command["tool"] == "kernel-log":
+                return run_tool(["journalctl", "-k", "-b", "-o", "short-monotonic"], seen)
+            return under_load(command["argv"], seen)
+
+        return _answers(host, spec["commands"], run)
+
+
+def _answers(host: str, commands: list[dict[str, Any]], run: Callable[[Mapping[str, Any]], tuple[str, str, int]]) -> Files:
+    """Return a pack's files: what each command said, in the order of the list."""
+    rows, files = [], {}
+    for command in commands:
+        name = command["name"]
+        out, err, code = run(command)
+        files[f"{name}.out"], files[f"{name}.err"] = out.encode(), err.encode()
+        about = {"argv": command["argv"], "exit_code": code, "timed_out": False, "stdout": f"{name}.out", "stderr": f"{name}.err"}
+        rows.append({"name": name, "tool": command["tool"], **about})
     files["commands.json"] = json.dumps(rows).encode()
     files["host.json"] = json.dumps({"host": host, "boot_id": "b", "kernel": "k"}).encode()
+    return files
+
+
+def rdma_files(faults: Mapping[str, Any] | None = None, *, far: Mapping[str, Any] | None = None, pairs: Any = (PAIR,)) -> Files:
+    """Return the evidence of step rdma by bundle path: both hosts of the demo's rack, the far end's port with `far` changed."""
+    files: Files = {}
+    for host, groups in (("gpu01", ["engine"]), ("array01", ["storage"])):
+        seen = rack_for(rack(), host, groups, faults)
+        other = rack_for(rack(), "gpu01", ["engine"], faults)["nics"][0] | dict(far or {})
+        seen["nics"][0].update(far or {} if host == "gpu01" else {})
+        links = run_tool(["rdma", "-j", "link", "show"], seen)[0]
+        spec = rdma_pairs.rdma_survey({"pairs": list(pairs)}, host, links, [])
+        tool = part("tool_perftest")
+        before, tool.meet = tool.meet, lambda peer, port, speed, far=other: far["speed_mbit"] / 1000 * far.get("rdma_share", 1.0)
+        try:
+            brought = _answers(host, spec["commands"], lambda command, seen=seen: run_tool(command["argv"], seen))
+        finally:
+            tool.meet = before
+        files |= {f"evidence/rdma/{host}/{name}": data for name, data in brought.items()}
     return files
 
 

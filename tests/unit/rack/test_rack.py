@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from gates.readers.registry import read
+from tests.ports import free_port
 from tests.unit.rack.simulate import RACK_FILES, ROLES, TOOLS, load, pack_files, part, rack, rack_for, run_tool, survey_spec
 
 zipapp_bytes = load(ROLES.parent / "lookup_plugins/sources_zipapp.py").zipapp_bytes
@@ -47,11 +48,25 @@ def test_every_program_answers_as_an_ordinary_command_and_is_read_without_a_prob
         "ethtool": ["ethtool", "ens8f0np0"],
         "dmidecode": ["dmidecode", "-t", "1,17"],
         "lspci": ["lspci", "-D", "-vvv"],
-        "perftest": ["ib_write_bw", "-d", "mlx5_0", "--report_gbits"],
+        "kernel-log": ["journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-monotonic", "-n", "100000"],
     }
     for reader, argv in asked.items():
         done = subprocess.run([str(installed / argv[0]), *argv[1:]], capture_output=True, timeout=60)
         assert (done.returncode, read(reader, done.stdout).problems) == (0, ()), reader
+
+
+def test_one_end_of_the_rdma_test_waits_for_the_other_and_without_it_the_other_fails(installed):
+    argv = [str(installed / "ib_write_bw"), "-d", "mlx5_0", "-p", str(free_port()), "-D", "1", "--report_gbits"]
+    alone = subprocess.run([*argv, "127.0.0.1"], capture_output=True, timeout=60)
+    assert (alone.returncode, b"Couldn't connect" in alone.stderr) == (1, True)
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as far:
+        try:
+            while b"Waiting" not in far.stdout.readline():
+                assert far.poll() is None
+            near = subprocess.run([*argv, "127.0.0.1"], capture_output=True, timeout=60)
+            assert (near.returncode, read("perftest", near.stdout).problems, far.wait(30)) == (0, (), 0)
+        finally:
+            far.kill()
 
 
 def test_a_drives_link_is_fast_while_it_is_read_and_slow_when_idle(installed):

@@ -164,6 +164,17 @@ def stop_engine(path: str, root: str, everything: bool, troubles: List[str]) -> 
     return str(answer.get("state"))
 
 
+def stop_far_ends(path: str, root: str, troubles: List[str]) -> None:
+    """End what waits for the other end of an RDMA test (roles/rdma). It would end by itself, minutes later."""
+    folder = os.path.join(root, "rdma")
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if name.endswith(".pid"):
+            spec = {"name": name, "argv": [], "pid_file": os.path.join(folder, name)}
+            code, _, sentence = probe(path, ["engine", "kill", "--spec", "/dev/stdin"], spec)
+            if code:
+                troubles.append(f"The far end of {spec['pid_file']} goes on: {sentence}")
+
+
 def main(path: str, root: str, attempt: str, fence: str, what: str = "attempt", left: str = "[]", elsewhere: str = "") -> None:
     """Stop and print what became of it."""
     troubles: List[str] = []
@@ -178,6 +189,7 @@ def main(path: str, root: str, attempt: str, fence: str, what: str = "attempt", 
         engine = "left alone"
     elif os.path.isfile(path):
         jobs = stop_jobs(path, root, attempt, fence, what == "all", troubles)
+        stop_far_ends(path, root, troubles)
         code, _, sentence = (0, {}, "") if what == "all" else probe(path, ["lock", "take", "--root", root, "--attempt", attempt, "--fence", fence])
         if code == REFUSED:
             engine = "left alone"  # the host belongs to a later attempt, and so does the engine that runs there

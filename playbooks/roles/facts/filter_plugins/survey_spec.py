@@ -37,6 +37,24 @@ exit 0
 """
 GID_TYPES = 'grep -Hs . "$1"/class/infiniband/*/ports/*/gid_attrs/types/*; exit 0'  # an unused place of the table cannot be read
 GPU_RAS = 'grep -Hs . "$1"/bus/pci/devices/*/ras/*_err_count; exit 0'
+# The journal keeps the whole boot; the ring buffer forgets. An end is set, since a fault may write without one.
+KERNEL_LOG = """
+if journalctl -k -b -q --no-pager -o short-monotonic -n 1 2>/dev/null | grep -q .; then
+  journalctl -k -b -q --no-pager -o short-monotonic -n 100000
+else
+  dmesg
+fi
+"""
+# Governors, NUMA nodes and command line, from the kernel's own files: /proc lies beside /sys.
+TUNING = """
+grep -Hs . "$1"/devices/system/cpu/cpufreq/policy*/scaling_governor
+for node in "$1"/devices/system/node/node[0-9]*; do
+  grep -Hs . "$node/cpulist"
+  grep -Hs MemTotal "$node/meminfo"
+done
+grep -Hs . "${1%/sys}/proc/cmdline"
+exit 0
+"""
 SECTION = re.compile(r"^--- (\w+)$", re.MULTILINE)
 NPU = re.compile(r"NPU ID\s*:\s*([0-9]{1,4})")
 STRESS_S = 1800  # how long the stress test of GPUs may take where the site does not say
@@ -52,10 +70,12 @@ def survey_spec(
     fio: Mapping[str, Any],
     sysfs: str = "/sys",
     stress: Mapping[str, Any] | None = None,
+    switches: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the probe's survey specification for `plan` (survey or storage). `sysfs` is where the kernel's files are read.
 
     `stress`: the site's stress test of its GPUs (targets.gpu_stress); where there is none, no survey puts a load on them.
+    `switches`: which host asks which switch for its PFC watchdog, and how (targets.pfc_watchdog).
     """
     first, *rest = SECTION.split(seen)
     told = {"drives": first, **dict(zip(rest[::2], rest[1::2]))}
@@ -65,6 +85,9 @@ def survey_spec(
     commands = _storage(namespaces, fio) if plan == "storage" else _survey(namespaces, ports, groups, sysfs, _gpus(tools, npus, sysfs))
     if plan == "survey" and "engine" in groups:
         commands += _stress(stress or {})
+    if plan == "survey":
+        asked = [switch for switch in switches if switch["host"] == host]
+        commands += [_command(f"sonic-pfcwd.{s['switch']}", "sonic-pfcwd", [str(word) for word in s["command"]], timeout_s=60) for s in asked]
     return {"host": host, "commands": commands, "path_prefix": list(path_prefix)}
 
 
@@ -79,6 +102,8 @@ def _gpus(tools: Sequence[str], npus: Sequence[str], sysfs: str) -> list[dict[st
         commands.append(_command("amd-smi-topology", "amd-smi-topology", ["amd-smi", "topology", "--json"], timeout_s=120))
     elif "rocm-smi" in tools:
         commands.append(_command("rocm-smi", "rocm-smi", ["rocm-smi", "-a", "--json"], ["rocm-smi", "--version"], timeout_s=120))
+        divided = ["rocm-smi", "--showcomputepartition", "--showmemorypartition", "--json"]
+        commands.append(_command("rocm-smi-partition", "rocm-smi-partition", divided, timeout_s=120))
         commands.append(_command("gpu-ras", "gpu-ras", ["sh", "-c", GPU_RAS, "read-gpu-ras", sysfs]))
     if "npu-smi" in tools:
         commands.append(_command("npu-smi", "npu-smi", ["npu-smi", "info"], ["npu-smi", "-v"], timeout_s=120))
@@ -94,6 +119,8 @@ def _survey(
     commands = [_command("dmidecode", "dmidecode", ["dmidecode", "-t", "1,17"], ["dmidecode", "--version"])]
     # A command of its own: a doubtful processor says nothing against the machine's own label or its memory.
     commands.append(_command("dmidecode-cpu", "dmidecode", ["dmidecode", "-t", "4"]))
+    commands.append(_command("kernel-log", "kernel-log", ["sh", "-c", KERNEL_LOG], timeout_s=60))
+    commands.append(_command("host-tuning", "host-tuning", ["sh", "-c", TUNING, "read-host-tuning", sysfs]))
     if "engine" in groups:
         commands += gpus
         if "storage" not in groups:  # what links the GPUs are rated for, where their own tool does not tell it

@@ -175,6 +175,49 @@ def _lost_log(seen: dict[str, Any], strength: float) -> None:
         drive["log_lost"] = _count(strength)
 
 
+def _written_drive(seen: dict[str, Any], strength: float) -> None:
+    """Let the first drive have been written that many times over, its hours and its wear set back."""
+    for drive in seen["drives"][:1]:
+        drive["health"] = {**drive["health"], "data_units_written": int(drive["capacity_bytes"] * (strength + 1) / 512_000)}
+
+
+def _hot_drive(seen: dict[str, Any], strength: float) -> None:
+    """Let the first drive be at 78 °C, and have been too hot for that many minutes of its life."""
+    for drive in seen["drives"][:1]:
+        drive["health"] = {**drive["health"], "temperature_k": 351, "warning_minutes": _count(strength)}
+
+
+def _power_losses(seen: dict[str, Any], strength: float) -> None:
+    """Let the first drive have lost its power that many times twenty."""
+    for drive in seen["drives"][:1]:
+        drive["health"] = {**drive["health"], "unsafe_shutdowns": 1 + 20 * _count(strength)}
+
+
+def _kernel_faults(seen: dict[str, Any], strength: float) -> None:
+    """Let the kernel have written so often of a drive that did not answer, and once of a corrected PCIe error."""
+    told = [{"at": 900.0 + n, "text": f"nvme nvme0: I/O {n} QID 3 timeout, aborting"} for n in range(_count(strength))]
+    seen["kernel_log"] = [*told, {"at": 899.5, "text": "pcieport 0000:40:01.1: AER: Corrected error received: 0000:41:00.0"}]
+
+
+def _slow_governor(seen: dict[str, Any], strength: float) -> None:
+    """Let the first frequency policies save power."""
+    policies = seen["tuning"]["governors"]
+    few = min(len(policies), _count(strength))
+    seen["tuning"] = {**seen["tuning"], "governors": ["powersave"] * few + policies[few:]}
+
+
+def _bare_node(seen: dict[str, Any], strength: float) -> None:
+    """Leave the last NUMA nodes without memory."""
+    nodes = seen["tuning"]["nodes"]
+    seen["tuning"] = {**seen["tuning"], "nodes": [{**node, "gib": 0} if n >= len(nodes) - _count(strength) else node for n, node in enumerate(nodes)]}
+
+
+def _slow_rdma(seen: dict[str, Any], strength: float) -> None:
+    """Let the first port carry RDMA at a rate that is lower than its link's, by half of the strength and at most nine tenths."""
+    for nic in seen["nics"][:1]:
+        nic["rdma_share"] = 1 - min(0.9, strength / 2)
+
+
 def _count(strength: float) -> int:
     """Return how many pieces a strength means: one up to 1, above that as many."""
     return max(1, int(strength))
@@ -204,6 +247,13 @@ FAULTS: dict[str, Callable[[dict[str, Any], float], None]] = {
     "port-errors": _port_errors,
     "interface-errors": _interface_errors,
     "hot-optic": _hot_optic,
+    "written-drive": _written_drive,
+    "hot-drive": _hot_drive,
+    "power-losses": _power_losses,
+    "kernel-faults": _kernel_faults,
+    "slow-governor": _slow_governor,
+    "bare-node": _bare_node,
+    "slow-rdma": _slow_rdma,
 }
 
 

@@ -33,6 +33,8 @@ TOOLS = {
     "modprobe": "tool_system",
     "systemctl": "tool_system",
     "docker": "tool_docker",
+    "journalctl": "tool_kernel",
+    "dmesg": "tool_kernel",
 }
 
 

@@ -1,4 +1,4 @@
-"""The files of /sys that survey and kit read, as a tree below the rack: AER counters of each device and its upstream port, GIDs, multipath."""
+"""The files of /sys and /proc that survey and kit read, as trees below the rack: AER counters of devices and their ports, GIDs, multipath, tuning."""
 
 import os
 from typing import Any, Callable, Dict, List, Tuple
@@ -29,8 +29,20 @@ def tree(rack: Dict[str, Any]) -> List[Tuple[str, str]]:
             address = "fe80:0000:0000:0000:0200:00ff:fe00:0001" if index < 2 else "0000:0000:0000:0000:0000:ffff:c000:0215"
             files.append(("%s/gid_attrs/types/%d" % (port, index), gid + "\n"))
             files.append(("%s/gids/%d" % (port, index), address + "\n"))
+    files += _tuning(rack["tuning"])
     if rack.get("targets"):
         files.append(("module/nvme_core/parameters/multipath", "Y\n"))
+    return files
+
+
+def _tuning(tuning: Dict[str, Any]) -> List[Tuple[str, str]]:
+    """Return governors, NUMA nodes and, beside /sys, the command line. One policy stands for all processors that share it."""
+    files = [("../proc/cmdline", tuning["cmdline"] + "\n")]
+    for policy, governor in enumerate(tuning["governors"]):
+        files.append(("devices/system/cpu/cpufreq/policy%d/scaling_governor" % policy, governor + "\n"))
+    for node, part in enumerate(tuning["nodes"]):
+        files.append(("devices/system/node/node%d/cpulist" % node, part["cpus"] + "\n"))
+        files.append(("devices/system/node/node%d/meminfo" % node, "Node %d MemTotal:       %d kB\n" % (node, part["gib"] * 1024**2)))
     return files
 
 

@@ -135,7 +135,7 @@ def _health(drive: Dict[str, Any]) -> Dict[str, Any]:
         "unsafe_shutdowns": h["unsafe_shutdowns"],
         "media_errors": h["media_errors"],
         "num_err_log_entries": h["error_log_entries"],
-        "warning_temp_time": 0,
+        "warning_temp_time": h.get("warning_minutes", 0),
         "critical_comp_time": 0,
         "temperature_sensor_1": h["temperature_k"],
         "thm_temp1_trans_count": 0,

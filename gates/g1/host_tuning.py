@@ -1,0 +1,121 @@
+"""How the hosts are tuned: governor, NUMA nodes, kernel command line. What engine hosts differ in, their measurements differ in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from gates.declared import Declared, by_agreement
+from gates.g1.declared_arrival import CMDLINE, GOVERNOR, NUMA
+from gates.g1.findings import Finding, State, bad, conclude, doubtful, good, unknown
+from gates.g1.links import Packs
+from gates.g1.pack import Answer, HostPack
+from gates.model import CheckResult
+from gates.text import Text
+
+if TYPE_CHECKING:
+    from gates.plan import Plan
+
+NAME = "host-tuning"
+# Parameters that name the host's own disk, image, console or address: two hosts that are tuned alike differ in them.
+OWN = re.compile(r"(?:BOOT_IMAGE|initrd|root|rootflags|resume|ip|hostname|console|crashkernel|ostree|rd\.\S+?|\w*UUID|netboot\S*|ds)=.*|boot=\S*")
+Ask = Callable[["Plan", str, Answer], Finding]
+
+
+def tuning_checks(plan: Plan, engines: tuple[str, ...], survey: Packs) -> Iterator[CheckResult | dict[str, Any]]:
+    """Return one check a question over all hosts. Where all is well the reason says what each host has: these are facts that a report shows."""
+    brought = any(pack.names(NAME) for pack in survey.values() if not pack.trouble)
+    for declared, ask, alike in ((GOVERNOR, _governor, None), (NUMA, _numa, _nodes), (CMDLINE, _cmdline, _parameters)):
+        findings = [_of_host(plan, pack, ask) for pack in survey.values()]
+        if alike is not None:
+            findings += _differ(declared, {host: alike(survey[host]) for host in engines if not survey[host].trouble}, survey)
+        values = [f.value for f in findings if f.value is not None]
+        facts = [f.text for f in findings if f.state is State.GOOD]
+        passed = Text("; ".join(f.en for f in facts) + ".", "；".join(f.zh for f in facts) + "。")
+        result = conclude(declared.blank(plan), findings, passed=_literal(passed), value=sum(values, Decimal(0)) if values else None)
+        yield by_agreement(declared, plan, result, brought=brought)
+
+
+def _of_host(plan: Plan, pack: HostPack, ask: Ask) -> Finding:
+    if pack.trouble:
+        return unknown("{why}", "{why}", why=pack.trouble)
+    answer = pack.answer(NAME)
+    return doubtful(pack.host, answer.problems, answer.path) if answer.problems else ask(plan, pack.host, answer)
+
+
+def _governor(plan: Plan, host: str, answer: Answer) -> Finding:
+    told, wanted = [str(o.value) for o in answer.all("host.governor")], plan.g1.host.governor
+    if not told:
+        text = "{h}: no frequency policy is told (a virtual machine has none)", "{h}：未报告调频策略（虚拟机没有）"
+        remedy = Text("the machine's own setting (BIOS, or the hypervisor's host) would tell", "以整机设置（BIOS 或宿主机）为准方可判定")
+        return unknown(*text, answer.path, remedy=remedy, h=host)
+    other = [governor for governor in told if governor != wanted]
+    words: dict[str, Any] = {"h": host, "n": len(told), "o": len(other), "w": wanted, "g": ", ".join(sorted(set(other)))}
+    if other:
+        return bad(
+            "{h}: {o} of {n} policies have {g}, planned {w}",
+            "{h}：{n} 个策略中 {o} 个为 {g}，约定 {w}",
+            answer.path,
+            value=Decimal(len(other)),
+            **words,
+        )
+    return good("{h}: {w} on {n} policies", "{h}：{n} 个策略均为 {w}", answer.path, value=Decimal(0), **words)
+
+
+def _numa(_: Plan, host: str, answer: Answer) -> Finding:
+    """Every node that has processors needs memory of its own. One without processors is memory alone (CXL), which is fine."""
+    cpus = {o.labels["node"] for o in answer.all("numa.cpus")}
+    memory = {o.labels["node"]: o.value for o in answer.all("numa.memory") if isinstance(o.value, Decimal)}
+    if not cpus or not memory:
+        return unknown("{h}: its NUMA nodes are not told", "{h}：未报告 NUMA 节点", answer.path, h=host)
+    bare = sorted((node for node in cpus if not memory.get(node)), key=int)
+    total = sum(memory.values(), Decimal(0)) / 2**30
+    words: dict[str, Any] = {"h": host, "n": len(cpus), "b": ", ".join(bare), "m": f"{total:.0f}"}
+    if bare:
+        return bad(
+            "{h}: NUMA node {b} has processors and no memory", "{h}：NUMA 节点 {b} 有处理器而无内存", answer.path, value=Decimal(len(bare)), **words
+        )
+    return good("{h}: {n} NUMA nodes, {m} GiB", "{h}：{n} 个 NUMA 节点，{m} GiB", answer.path, value=Decimal(0), **words)
+
+
+def _cmdline(plan: Plan, host: str, answer: Answer) -> Finding:
+    told = [str(o.value) for o in answer.all("kernel.parameter")]
+    if not told:
+        return unknown("{h}: its command line is not told", "{h}：未报告启动参数", answer.path, h=host)
+    missing = [parameter for parameter in plan.g1.host.cmdline if parameter not in told]
+    words: dict[str, Any] = {"h": host, "m": " ".join(missing), "p": " ".join(p for p in told if not OWN.fullmatch(p)) or "-"}
+    if missing:
+        return bad("{h}: started without {m}", "{h}：启动参数缺少 {m}", answer.path, value=Decimal(len(missing)), **words)
+    return good("{h}: {p}", "{h}：{p}", answer.path, value=Decimal(0), **words)
+
+
+def _nodes(pack: HostPack) -> frozenset[str]:
+    return frozenset(o.labels["node"] for o in pack.answer(NAME).all("numa.cpus"))
+
+
+def _parameters(pack: HostPack) -> frozenset[str]:
+    return frozenset(str(o.value) for o in pack.answer(NAME).all("kernel.parameter") if not OWN.fullmatch(str(o.value)))
+
+
+def _differ(declared: Declared, told: dict[str, frozenset[str]], survey: Packs) -> list[Finding]:
+    """Return the finding of engine hosts that are not alike, with what only some of them have. A host that tells nothing is told of elsewhere."""
+    told = {host: values for host, values in told.items() if values}
+    common = frozenset.intersection(*told.values()) if told else frozenset()
+    odd = {host: sorted(values - common) for host, values in told.items()}
+    count = len({value for values in odd.values() for value in values})
+    if not count:
+        return []
+    shown = "; ".join(f"{host}: {' '.join(values) or '-'}" for host, values in odd.items())
+    text = (
+        ("engine hosts have other NUMA nodes than each other ({d})", "各引擎主机的 NUMA 节点不同（{d}）")
+        if declared is NUMA
+        else ("engine hosts were started with other parameters than each other ({d})", "各引擎主机的启动参数不同（{d}）")
+    )
+    return [bad(*text, *(survey[host].answer(NAME).path for host in told), value=Decimal(count), d=shown)]
+
+
+def _literal(text: Text) -> Text:
+    """Return a sentence whose braces stand for themselves: what a kernel was told may hold some."""
+    return Text(*(half.replace("{", "{{").replace("}", "}}") for half in (text.en, text.zh)))
