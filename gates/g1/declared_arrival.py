@@ -6,13 +6,24 @@ They inform. A plan that names their group in evidence.required lets them decide
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from gates.declared import Declared, at_most
 from gates.text import Text
+from gates.units import convert
+
+if TYPE_CHECKING:
+    from gates.plan import Plan
 
 _ZERO = at_most(lambda _: Decimal(0))
 _HEALTH = ("survey: nvme-smart-log", "survey: smartctl")
 _BOTH = ("survey: nvme-smart-log", "storage: nvme-smart-log")
+
+
+def hottest(plan: Plan) -> Decimal:
+    """Return the plan's limit on the temperature of a drive, in degrees Celsius."""
+    return convert(plan.g1.drive.temperature_max.base, "K", "degC").normalize()
+
 
 WRITTEN = Declared(
     "g1.drive.written",
@@ -42,8 +53,8 @@ HEAT = Declared(
     _BOTH,
     "g1.drive.temperature_max",
     "highest temperature",
-    "degC",
-    limit=at_most(lambda p: p.g1.drive.temperature_max.base - Decimal("273.15")),
+    "°C",
+    limit=at_most(hottest),
     group="drive_wear",
 )
 OVERHEATED = Declared(

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared, by_agreement
-from gates.g1.declared_arrival import HEAT, OVERHEATED, UNSAFE, WRITTEN
+from gates.g1.declared_arrival import HEAT, OVERHEATED, UNSAFE, WRITTEN, hottest
 from gates.g1.error_log import named
 from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.inventory import Inventory, Item
@@ -82,7 +82,7 @@ def _written(plan: Plan, serial: str, seen: Item, answers: list[Answer]) -> Find
         return unknown("{s}: the tools disagree on what was written ({a} and {b} B)", "{s}：两种工具的写入量不一致（{a} 与 {b} B）", *paths, **words)
     share, most = Fraction(max(told)) / Fraction(seen.capacity), plan.g1.drive.writes_max
     value = beside(share, most, 4)
-    words = {"s": serial, "v": f"{value:f}", "b": f"{max(told):f}", "l": f"{most:f}"}
+    words = {"s": serial, "v": f"{value.normalize():f}", "b": f"{max(told):f}", "l": f"{most:f}"}
     text = "{s}: {b} B written, {v} times its capacity, at most {l}", "{s}：已写入 {b} B，为容量的 {v} 倍，限 {l} 倍"
     return (good if share <= Fraction(most) else bad)(*text, *paths, value=value, **words)
 
@@ -91,7 +91,7 @@ def _unsafe(plan: Plan, serial: str, _: Item, answers: list[Answer]) -> Finding:
     told = _told(answers, "health.unsafe_shutdowns")
     if told is None:
         return _silent(serial, Text("how often power was lost", "非正常断电次数"), answers)
-    words = {"s": serial, "v": f"{max(told):f}", "l": plan.g1.drive.unsafe_shutdowns_max}
+    words: dict[str, Any] = {"s": serial, "v": f"{max(told):f}", "l": plan.g1.drive.unsafe_shutdowns_max}
     text = "{s}: {v} unsafe shutdowns, at most {l}", "{s}：非正常断电 {v} 次，限 {l} 次"
     met = max(told) <= plan.g1.drive.unsafe_shutdowns_max
     return (good if met else bad)(*text, *(a.path for a in answers), value=max(told), **words)
@@ -102,8 +102,8 @@ def _heat(plan: Plan, serial: str, _: Item, answers: list[Answer]) -> Finding:
     told = _told(answers, "health.temperature")
     if told is None:
         return _silent(serial, Text("the temperature", "温度"), answers)
-    celsius, most = max(told) - ZERO_CELSIUS, plan.g1.drive.temperature_max.base - Decimal("273.15")
-    words = {"s": serial, "v": f"{celsius:f}", "l": f"{most.normalize():f}"}
+    celsius, most = max(told) - ZERO_CELSIUS, hottest(plan)
+    words = {"s": serial, "v": f"{celsius:f}", "l": f"{most:f}"}
     text = "{s}: {v} °C, at most {l} °C", "{s}：{v} °C，限 {l} °C"
     return (good if celsius <= most else bad)(*text, *(a.path for a in answers), value=celsius, **words)
 
