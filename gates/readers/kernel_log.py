@@ -62,6 +62,8 @@ def read_kernel_log(data: bytes) -> Reading:
     if not lines:
         found.trouble("unknown_shape", "No line of a kernel log stands in this text.", "文本中没有内核日志行。")
         return found.reading()
+    if not text.endswith("\n"):
+        found.trouble("truncated", "The log ends within a line.", "日志末行不完整。")
     found.see("kernel.lines", Decimal(lines), "1")
     found.see("kernel.whole", Decimal(int(whole)), "1")
     for family, count in counts.items():

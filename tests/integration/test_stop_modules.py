@@ -11,6 +11,7 @@ import pytest
 
 from app.engine import marker, runs
 from app.settings import settings
+from app.targets.probe_archive import build_probe
 from tests.engine_kit import wait_for
 
 STOP = Path(__file__).parent.parent.parent / "playbooks" / "roles" / "arm" / "files" / "stop.py"
@@ -55,6 +56,20 @@ def test_the_modules_of_ended_playbooks_are_ended_with_their_children(tmp_path: 
             process.kill()
             process.wait()
             subprocess.run(["kill", "-KILL", str(pid)], check=False, capture_output=True)
+
+
+def test_a_far_end_that_waits_for_an_rdma_test_is_ended_too(tmp_path: Path) -> None:
+    build_probe(tmp_path / "probe.pyz")
+    waits = tmp_path / "rdma/rdma-18515.pid"
+    spec = {"name": "rdma-18515", "argv": ["sleep", "600"], "pid_file": str(waits)}
+    words = [sys.executable, "-I", str(tmp_path / "probe.pyz"), "engine", "start", "--spec", "/dev/stdin"]
+    pid = json.loads(subprocess.run(words, input=json.dumps(spec).encode(), capture_output=True, check=True).stdout)["pid"]
+    try:
+        words = [sys.executable, "-I", "-", str(tmp_path / "probe.pyz"), str(tmp_path), "x", "1", "attempt"]
+        answer = json.loads(subprocess.run(words, input=STOP.read_bytes(), capture_output=True, check=True).stdout)
+        assert (answer["state"], answer["could_not_stop"], gone(pid), waits.exists()) == ("stopped", [], True, False)
+    finally:
+        subprocess.run(["kill", "-KILL", str(pid)], check=False, capture_output=True)
 
 
 def test_only_runs_that_began_and_left_no_result_may_have_left_a_module(state: Path) -> None:

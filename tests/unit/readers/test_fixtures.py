@@ -90,6 +90,17 @@ def test_figures_are_exact_and_in_one_unit_whatever_the_tool_counts_in():
     assert values(seen("fio", "good-old-without-bw-bytes.json"), "io.bandwidth") == [(Decimal(2569047 * 1024), "B/s")]
 
 
+def test_the_lines_of_a_kernel_log_are_counted_by_what_they_tell_and_those_of_an_ordinary_start_are_none():
+    told = seen("kernel-log", "good-ring-with-faults.txt")
+    counts = {o.labels["family"]: int(o.value) for o in told.observations if o.quantity == "kernel.event"}
+    assert counts == {
+        **{"nvme_timeout": 4, "nvme_fabric": 3, "block_io": 1, "pcie_uncorrected": 1, "pcie_corrected": 2},
+        **{"machine_check": 2, "gpu": 1, "link_down": 1},
+    }
+    calm = [o.value for o in seen("kernel-log", "good-journal.txt").observations if o.quantity == "kernel.event"]
+    assert (set(calm), values(seen("kernel-log", "good-journal.txt"), "kernel.whole")) == ({Decimal(0)}, [(Decimal(1), "1")])
+
+
 def test_both_root_shapes_of_amd_smi_tell_the_same():
     assert seen("amd-smi-metric", "good-list.json") == seen("amd-smi-metric", "good-gpu-data.json")
 

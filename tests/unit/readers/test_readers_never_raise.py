@@ -36,7 +36,7 @@ json_values = st.recursive(
 )
 
 
-LINES = ("rvs",)  # no document, though it begins with a bracket: a text that ends with a line is whole as far as it goes
+LINES = ("kernel-log", "rvs")  # no document, though it begins with a bracket: a text that ends with a line is whole as far as it goes
 
 
 def usable(data: bytes, name: str) -> None:
