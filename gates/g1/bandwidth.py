@@ -30,6 +30,7 @@ _OVER_V2 = Text(
     "a measurement over a RoCE v2 address (targets.rdma_bandwidth.gid_index) would tell",
     "经 RoCE v2 地址（targets.rdma_bandwidth.gid_index）测量方可判定",
 )
+_PAIR = Text("a pair of this port in targets.rdma_bandwidth would let it be measured", "在 targets.rdma_bandwidth 中列出该端口即可测量")
 _FAST_END = Text("a measurement against a port that is as fast would tell", "与同等速率的对端测量方可判定")
 
 
@@ -57,6 +58,9 @@ def _of_port(plan: Plan, steps: Sequence[Packs], nic: Packed, pack: HostPack, in
     measured = [held for step in steps if (held := step.get(pack.host)) is not None and held.trouble is None]
     answer = next((held.answer(name) for held in measured if name in held.names(TOOL)), None) or (measured or [pack])[0].answer(name)
     speed, subject = pack.answer(f"ethtool.{interface}").one("net.speed"), f"{nic.serial} {interface}"
+    if not answer.tool:
+        text = "{s}: its bandwidth was not measured", "{s}：未测量带宽"
+        return unknown(*text, answer.path, remedy=_PAIR, s=subject)
     rates = [o.value for o in answer.all("perftest.bandwidth") if isinstance(o.value, Decimal)]
     if answer.problems or not rates or speed is None or not isinstance(speed.value, Decimal) or speed.value <= 0:
         return doubtful(subject, answer.problems, answer.path)

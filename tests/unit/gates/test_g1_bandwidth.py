@@ -56,6 +56,7 @@ def test_without_its_step_or_its_output_nothing_passes(whole):
     measured = whole | rdma_files()
     for files in (whole, {k: v for k, v in measured.items() if k != PORT}, {**measured, PORT: b""}, whole | rdma_files(pairs=())):
         assert bandwidth(files).verdict is Verdict.INCONCLUSIVE
+    assert "targets.rdma_bandwidth" in bandwidth(whole | rdma_files(pairs=())).change.en
 
 
 def test_a_tool_that_failed_is_no_bandwidth_whatever_it_printed(whole):
