@@ -16,7 +16,6 @@ from gates.g1.drive_more import aer_check, ceiling_check, drive_log_checks
 from gates.g1.drive_wear import wear_checks
 from gates.g1.error_log import log_check
 from gates.g1.fabric import fabric_checks
-from gates.g1.findings import left_out
 from gates.g1.gpu_more import part_checks
 from gates.g1.gpu_partition import partition_checks
 from gates.g1.health import health_checks
@@ -33,6 +32,7 @@ from gates.g1.platform import gpu_check, host_check
 from gates.g1.raw import raw_checks, read_rates
 from gates.g1.switch import storm_check
 from gates.model import CheckResult, GateJudgement, GateSpec, StepKind, StepSpec
+from gates.rules.findings import left_out
 from gates.steps import judge_step, report_step
 from gates.text import Text
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from gates.declared import by_agreement
 from gates.g1.declared_more import RDMA_RATE
 from gates.g1.fabric import every_port
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.inventory import Inventory
 from gates.g1.links import Packs, port_of
 from gates.g1.order import Packed
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
 from gates.rules.estimates import beside
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from gates.g1.declared_host import CPU
-from gates.g1.findings import Finding, State, bad, conclude, doubtful, good, unknown
 from gates.g1.order import same_model
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
+from gates.rules.findings import Finding, State, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

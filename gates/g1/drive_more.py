@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from gates.declared import Declared, by_agreement
 from gates.g1.declared import CEILING
 from gates.g1.declared_more import AER, ERROR_LOG, PATHS, SELF_TEST
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.inventory import Inventory, Item
 from gates.g1.links import UNDER_LOAD, Packs
 from gates.g1.order import Packed
 from gates.g1.raw import read_rates
 from gates.model import CheckResult
 from gates.rules.estimates import beside
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 from gates.units import convert
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from gates.declared import Declared, by_agreement
 from gates.g1.declared_arrival import HEAT, OVERHEATED, UNSAFE, WRITTEN, hottest
 from gates.g1.error_log import named
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.inventory import Inventory, Item
 from gates.g1.links import Packs
 from gates.g1.order import Packed
@@ -18,6 +17,7 @@ from gates.g1.pack import Answer
 from gates.model import CheckResult
 from gates.readers.nvme_health import DATA_UNIT, ZERO_CELSIUS
 from gates.rules.estimates import beside
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

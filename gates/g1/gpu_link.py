@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from gates.declared import by_agreement
 from gates.g1.declared_more import GPU_LINK
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.gpus import Device, devices, gpu_lists
 from gates.g1.links import IDLE, Packs
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

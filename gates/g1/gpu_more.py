@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared, by_agreement
 from gates.g1.declared_more import GPU_ECC, GPU_FIRMWARE, GPU_STRESS
-from gates.g1.findings import Finding, State, bad, conclude, doubtful, good, unknown
 from gates.g1.gpu_link import gpu_link_check
 from gates.g1.gpus import devices, gpu_answer, gpu_lists
 from gates.g1.links import Packs
@@ -17,6 +16,7 @@ from gates.g1.memory import memory_check
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
 from gates.rules.estimates import beside, percent
+from gates.rules.findings import Finding, State, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

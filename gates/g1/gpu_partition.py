@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared
 from gates.g1.declared_host import GPU_MESH, GPU_PARTITION
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.gpus import AMD, Device, devices, gpu_answer, gpu_lists
 from gates.g1.links import Packs
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

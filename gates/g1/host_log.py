@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from gates.declared import by_agreement
 from gates.g1.declared_arrival import KERNEL_LOG
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.links import Packs
 from gates.g1.pack import HostPack
 from gates.model import CheckResult
 from gates.readers.kernel_log import FAMILIES, TOLD_ONLY
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

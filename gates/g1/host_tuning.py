@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared, by_agreement
 from gates.g1.declared_arrival import CMDLINE, GOVERNOR, NUMA
-from gates.g1.findings import Finding, State, bad, conclude, doubtful, good, unknown
 from gates.g1.links import Packs
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
+from gates.rules.findings import Finding, State, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gates.g1.declared import CAPACITY, FIRMWARE, MODEL, ORDER, SERIALS
-from gates.g1.findings import Finding, State, bad, conclude, good, left_out, unknown
 from gates.g1.inventory import Inventory, Item
 from gates.g1.kinds import KINDS, kind_name, passive, readable
 from gates.g1.order import Line, Order, Packed, same_model
 from gates.model import CheckResult, Limit
+from gates.rules.findings import Finding, State, bad, conclude, good, left_out, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

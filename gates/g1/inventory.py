@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from gates.g1.findings import Finding, doubtful, unknown
 from gates.g1.gpus import devices, gpu_lists
 from gates.g1.kinds import KINDS
 from gates.g1.order import Order
 from gates.g1.pack import Answer, HostPack
 from gates.readers.dmidecode import MODULE
+from gates.rules.findings import Finding, doubtful, unknown
 
 
 @dataclass(frozen=True)

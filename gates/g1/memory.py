@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from gates.declared import by_agreement
 from gates.g1.declared_more import MEMORY
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

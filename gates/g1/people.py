@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from gates.g1.declared import PHOTOS, RECEIVERS, UNPACKING
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.order import Order
 from gates.model import CheckResult, Observation, Reading
 from gates.readers.common import available
 from gates.readers.registry import read
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gates.g1.declared import GPU, HOSTS
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, left_out, unknown
 from gates.g1.gpus import devices, gpu_lists
 from gates.g1.order import Order, same_model
 from gates.g1.pack import HostPack
 from gates.model import CheckResult, Limit
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, left_out, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gates.g1.declared import RAW_IO, SPREAD
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, left_out, unknown
 from gates.g1.inventory import Inventory, take_drives
 from gates.g1.order import Packed
 from gates.g1.pack import HostPack
 from gates.model import CheckResult, Limit
 from gates.rules.estimates import beside, percent
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, left_out, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from gates.declared import by_agreement
 from gates.g1.declared_arrival import STORMS
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.links import Packs
 from gates.g1.pack import Answer
 from gates.model import CheckResult
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared, by_agreement
-from gates.g1.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.g1.pack import Answer, HostPack
 from gates.g2.declared import MOUNT, RAID, STRIPE
 from gates.model import CheckResult
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:
