@@ -14,6 +14,7 @@ import numpy as np
 from gates.g4.answers import answer, check, declared_as, untold
 from gates.g4.drift import more_windows, too_few, usable_windows
 from gates.g4.series import Soak
+from gates.g4.tier import Stretch, answered, first_texts, stretches
 from gates.model import CheckResult
 from gates.readers.soak_telemetry import WATCHED
 from gates.rules.estimates import beside, percent, to_decimal
@@ -25,17 +26,17 @@ from gates.text import Text
 def hits_trend(soak: Soak, standing: Standing) -> CheckResult | dict[str, Any]:
     """Return the advisory check of the hits' trend: the lower bound of the fall of a Theil-Sen line over the windows, against their middle.
 
-    A window's share is the growth of the tier's hits (tokens) over what its answered requests had stored. Between two samples the hits count
-    where the later one stands, so single windows are noisy; the bound, not the estimate, is held against the limit.
+    A window's share is what the tier served over what the requests answered meanwhile had stored, both between the samples of one process that
+    enclose the window. Single windows are noisy; the bound, not the estimate, is held against the limit.
     """
     if not (soak.telemetry.hits >= 0).any():
         return declared_as("excursion_hits").not_told(soak.plan)
     limit = soak.plan.g4.excursion_max
     blank = check(soak, "excursion_hits", soak.files("telemetry.jsonl", "records.jsonl"))
     usable, few = usable_windows(soak)
-    shares, context = _grown(soak), soak.plan.workload.context_tokens
-    points = [(s.index, Fraction(shares.get(s.index, 0), (s.requests - s.errors) * context)) for s in usable]
-    short = too_few(soak, len(points), few)
+    shares = _shares(soak)
+    points = [(s.index, shares[s.index]) for s in usable if s.index in shares]
+    short = too_few(soak, len(points), few + len(usable) - len(points))
     fit = theil_sen([(n, -share) for n, share in points], float(soak.plan.decision.confidence)) if short is None else None
     middle = middle_of([share for _, share in points]) if points else Fraction(0)
     if fit is None or middle <= 0:
@@ -74,12 +75,28 @@ def _told(soak: Soak, standing: Standing, name: str) -> CheckResult:
     return answer(blank, standing, met=True, value=Decimal(grown), reason=reason.fill(g=grown, h=to_decimal(Fraction(grown) / Fraction(hours), 3)))
 
 
-def _grown(soak: Soak) -> dict[int, int]:
-    """Return by how many tokens the tier's hits grew in each window of the stretch that counts; a counter that began anew adds nothing."""
-    known = soak.counted() & (soak.telemetry.hits >= 0)
-    hits, mono = soak.telemetry.hits[known], soak.telemetry.mono[known]
-    steps, bins = np.maximum(np.diff(hits), 0), (mono[1:] - soak.line.start_ns) // soak.width_ns
-    out: dict[int, int] = {}
-    for window in np.unique(bins).tolist():
-        out[int(window)] = int(steps[bins == window].sum())
+def _shares(soak: Soak) -> dict[int, Fraction]:
+    """Return the tier's share in each window of the stretch that counts, as far as samples of one process bound half of it or more.
+
+    Samples may lie further apart than a window is wide, so hits and requests are counted between the same two samples: those at or before the
+    window's begin and at or behind its end. A window in which the engine ended is seen as far as the longer of its lives goes. What a stretch
+    counts beyond all its requests is of texts that came right behind its end, and is not taken for more than all.
+    """
+    texts, context = first_texts(soak.records, soak.line.boot_id), soak.plan.workload.context_tokens
+    mine = [s for s in stretches(soak.telemetry) if s.boot_id == soak.line.boot_id]
+    out: dict[int, Fraction] = {}
+    for window in soak.slices:
+        low, high = window.start_ns, window.start_ns + soak.width_ns
+        seen, begin, end, tokens = max((_seen(stretch, low, high) for stretch in mine), default=(0, 0, 0, 0))
+        requests = answered(texts, begin, end)
+        if 2 * seen >= soak.width_ns and requests:
+            out[window.index] = min(Fraction(1), Fraction(tokens, requests * context))
     return out
+
+
+def _seen(stretch: Stretch, low: int, high: int) -> tuple[int, int, int, int]:
+    """Return how much of a window (ns) the samples of a stretch bound, the two that enclose that part (ns), and the tokens in between."""
+    first = max(int(np.searchsorted(stretch.mono, low, "right")) - 1, 0)
+    last = min(int(np.searchsorted(stretch.mono, high, "left")), len(stretch.mono) - 1)
+    begin, end = int(stretch.mono[first]), int(stretch.mono[last])
+    return max(0, min(end, high) - max(begin, low)), begin, end, int(stretch.hits[last] - stretch.hits[first])

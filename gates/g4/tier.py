@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 
 from gates.model import ClaimResult, ClaimStatus
 from gates.plan import Plan
+from gates.readers.journal import Column
 from gates.readers.prometheus import EXTERNAL_HITS, LOCAL_HITS, growth
 from gates.readers.soak_records import SoakRecords
 from gates.readers.soak_telemetry import SoakTelemetry
@@ -72,23 +74,44 @@ def _never_stored(run: Run) -> int:
     return sum(1 for event in run.pack.events if event.get("kind") == "sentinel")
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """Samples of one process of the engine, in order, in which the tier's hits were told and never went back."""
+
+    boot_id: str
+    mono: Column  # ns
+    hits: Column  # tokens so far
+
+
+def stretches(samples: SoakTelemetry) -> Iterator[Stretch]:
+    """Yield the stretches of two samples or more: what a process counted before its first and behind its last sample is known to nobody."""
+    known = (samples.hits >= 0) & (samples.life >= 0) & (samples.mono >= 0) & (samples.boot >= 0)
+    hits, life, boot, mono = (column[known] for column in (samples.hits, samples.life, samples.boot, samples.mono))
+    edges = np.flatnonzero((np.diff(life) != 0) | (np.diff(boot) != 0) | (np.diff(hits) < 0) | (np.diff(mono) < 0)) + 1
+    for part in np.split(np.arange(len(hits)), edges):
+        if len(part) > 1:
+            yield Stretch(samples.boots[int(boot[part[0]])], mono[part], hits[part])
+
+
+def first_texts(records: SoakRecords, boot_id: str) -> Column:
+    """Return when the requests without failure of a boot had their first text (ns), in order."""
+    if boot_id not in records.boots:
+        return np.zeros(0, dtype=np.int64)
+    return np.sort(records.first[records.good & (records.boot == records.boots.index(boot_id))])
+
+
+def answered(texts: Column, low_ns: int, high_ns: int) -> int:
+    """Return how many first texts came after one moment and up to another."""
+    return int(np.searchsorted(texts, high_ns, "right") - np.searchsorted(texts, low_ns, "right"))
+
+
 def seen_by_one_process(samples: SoakTelemetry, records: SoakRecords) -> tuple[Decimal, int]:
     """Return the tokens that the tier served between samples of one process each, and how many requests without failure had their first text then.
 
     A hit is counted a moment before the text it leads to, so both ends of a stretch shift by the requests in flight, in opposite directions.
     """
-    known = (samples.hits >= 0) & (samples.life >= 0) & (samples.mono >= 0) & (samples.boot >= 0)
-    hits, life, boot, mono = (column[known] for column in (samples.hits, samples.life, samples.boot, samples.mono))
-    edges = np.flatnonzero((np.diff(life) != 0) | (np.diff(boot) != 0) | (np.diff(hits) < 0)) + 1
-    good = records.where(records.good)
     tokens, requests = 0, 0
-    for part in np.split(np.arange(len(hits)), edges):
-        if len(part) < 2:
-            continue
-        first, last = part[0], part[-1]
-        tokens += int(hits[last] - hits[first])
-        name = samples.boots[int(boot[first])]
-        if name in good.boots:
-            inside = (good.boot == good.boots.index(name)) & (good.first > mono[first]) & (good.first <= mono[last])
-            requests += int(inside.sum())
+    for stretch in stretches(samples):
+        tokens += int(stretch.hits[-1] - stretch.hits[0])
+        requests += answered(first_texts(records, stretch.boot_id), int(stretch.mono[0]), int(stretch.mono[-1]))
     return Decimal(tokens), requests

@@ -69,15 +69,18 @@ def files_of_the_tier(level: int) -> Evidence:
 
 
 def fading(off: int) -> Evidence:
-    """Let the hits of twelve windows fall along a line by a tenth of their middle; those of a middle one are moved by `off` tokens."""
-    grown = [(231 - 2 * w) * 10**5 + off * (w == 5) for w in range(WINDOWS)]
+    """Let the tier's share of twelve windows fall along a line by a tenth of its middle; the tokens of a middle window are moved by `off`.
+
+    Twenty requests of 32768 stored tokens are answered in a window, in the last one ten more.
+    """
+    grown = [(231 - 2 * w) * 2800 * (3 if w == WINDOWS - 1 else 2) // 2 + off * (w == 5) for w in range(WINDOWS)]
     so_far = [sum(grown[: w + 1]) for w in range(WINDOWS)]
 
     def edit(n: int, row: dict[str, Any]) -> None:
         window = min((n - 1) * PERIOD // WINDOW, WINDOWS - 1)
         row["metrics"] = dict.fromkeys(row["metrics"], str(so_far[window] if n else 0))
 
-    return samples(edit)
+    return Soak({"validity": {"external_hits_min": "0.9"}}).load().samples(edit).evidence
 
 
 def busy(thousandths: int) -> Evidence:

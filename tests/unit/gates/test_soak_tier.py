@@ -83,3 +83,32 @@ def test_an_engine_that_was_started_again_is_looked_at_between_the_samples_of_on
     claim = next(c for c in document["claims"] if c["claim"] == "tier_exercised")
     assert claim["status"] == status, claim["reason"]["en"]
     assert document["verdict"] == ("fail" if status == "holds" else "inconclusive"), document["summary"]["en"]
+
+
+def trend(evidence):
+    check = next(c for c in judge(evidence.bundle())["checks"] if c["id"] == "g4.excursion_hits")
+    return check["verdict"], check["reason"]["en"]
+
+
+def test_samples_further_apart_than_a_window_never_show_more_than_all_hits():
+    evidence = g4_evidence()
+    evidence.lines("soak", "telemetry.jsonl", lambda rows: [r for n, r in enumerate(rows) if n % 7 == 0], renumber=True)
+    verdict, reason = trend(evidence)
+    middle = float(reason.rpartition("middle is ")[2].rstrip(".").replace(" %", ""))
+    assert verdict in ("pass", "inconclusive")
+    assert 97 <= middle <= 100
+
+
+def test_the_windows_around_a_crash_are_seen_between_samples_of_one_process_each():
+    whole, crashed = g4_evidence(), g4_evidence()
+
+    def crash(rows):
+        hits, half = named(rows[0]["metrics"], EXTERNAL), len(rows) // 2
+        low = int(rows[half - 1]["metrics"][hits])
+        for row in rows[half:]:
+            row["metrics"][hits] = str(int(row["metrics"][hits]) - low)
+            row["engine"]["pid"] += 1
+        return rows
+
+    crashed.lines("soak", "telemetry.jsonl", crash)
+    assert trend(crashed)[1] == trend(whole)[1]
