@@ -16,6 +16,7 @@ from gates.g1.drive_more import aer_check, ceiling_check, drive_log_checks
 from gates.g1.drive_wear import wear_checks
 from gates.g1.error_log import log_check
 from gates.g1.fabric import fabric_checks
+from gates.g1.gpu_heat import heat_checks
 from gates.g1.gpu_more import part_checks
 from gates.g1.gpu_partition import partition_checks
 from gates.g1.health import health_checks
@@ -121,6 +122,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         kernel_log_check(plan, survey),
         *tuning_checks(plan, hosts["engine"], survey),
         *(partition_checks(plan, hosts["engine"], survey) if isinstance(gpus, CheckResult) else ()),
+        *(heat_checks(plan, hosts["engine"], survey) if isinstance(gpus, CheckResult) else ()),
         *_passive(order),
     ]
     return GateJudgement(

@@ -332,6 +332,10 @@ class G4:
     gap_max: Quantity = of(_TIME)
     fatal_counters: tuple[str, ...] = of(Items(Words(r"[a-z0-9_]{1,60}", "a counter's name", "计数器名")))
     injections: tuple[PlannedInjection, ...] = later(Items(Section(PlannedInjection)), ())
+    # By how much the percentage used of a drive may grow over the soak: a drive counts whole percents, so one may always fall due. Informs only.
+    drive_wear_max: Quantity = later(Measure("percent", high=Decimal(255)), Quantity(Decimal(1), "%"))
+    # Share of the readings in which a GPU may say that it is throttled (acceptance 4: unthrottled in 99.9 %). Informs only.
+    throttled_share_max: Decimal = later(_RATIO, Decimal("0.001"))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from gates.declared import Declared, at_most, exactly
+from gates.declared import Declared, at_least, at_most, exactly
 from gates.model import Severity
 from gates.text import Text
 
@@ -79,4 +79,30 @@ LOG_KEPT = Declared(
     limit=at_most(lambda _: Decimal(0)),
     severity=Severity.ADVISORY,
 )
-INFORM = (CPU, GPU_PARTITION, GPU_MESH, LOG_KEPT)
+GPU_HEAT = Declared(
+    "g1.gpu.heat",
+    Text("GPUs are below their own slowdown temperature", "GPU 温度低于自身降频阈值"),
+    "higher",
+    ("survey: amd-smi-static", "survey: amd-smi-metric"),
+    "acceptance 3",
+    "distance to the GPU's own threshold",
+    "K",
+    rule=Text("each sensor against its slowdown limit, where one is declared", "各传感器与其所声明的降频阈值比较"),
+    limit=at_least(lambda _: Decimal(1)),  # both are whole degrees: a limit that is reached leaves 0
+    severity=Severity.ADVISORY,
+)
+GPU_THROTTLE = Declared(
+    "g1.gpu.throttle",
+    Text("GPUs are not throttled by heat", "GPU 未因过热降频"),
+    "lower",
+    ("survey: amd-smi-metric",),
+    "acceptance 3",
+    "causes of throttling",
+    rule=Text(
+        "PROCHOT and heat of socket, regulators and HBM; where no cause is told, whether the GPU is throttled at all",
+        "PROCHOT 及封装、稳压与 HBM 过热；未报告原因时以是否降频为准",
+    ),
+    limit=at_most(lambda _: Decimal(0)),
+    severity=Severity.ADVISORY,
+)
+INFORM = (CPU, GPU_PARTITION, GPU_MESH, GPU_HEAT, GPU_THROTTLE, LOG_KEPT)

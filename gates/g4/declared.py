@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gates.declared import EXACT, Declared, at_least, at_most
+from gates.g4.declared_parts import PARTS
 from gates.model import Severity
 from gates.text import Text
 
@@ -258,4 +259,5 @@ CHECKS = (
         at_large=Text("Recovery after injections", "注入后恢复"),
         arm="candidate",
     ),
+    *PARTS,
 )

@@ -14,6 +14,7 @@ from gates.g4.declared import DURATION
 from gates.g4.drift import drift
 from gates.g4.hits import hits_trend, watched
 from gates.g4.injected import injection_checks
+from gates.g4.parts import part_checks
 from gates.g4.sentinel import sentinel, windows
 from gates.g4.series import Soak, slices
 from gates.g4.telemetry import coverage, fatal_counters, handles, leak, rss_by_slice
@@ -71,6 +72,7 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
         *watched(soak, standing),
         sentinel(soak, standing),
         *injection_checks(soak, standing),
+        *part_checks(soak),
         *rig_checks("G4", plan, bundle, data.runs),
     ]
     checks += [row for row in rows if isinstance(row, CheckResult)]

@@ -2,9 +2,10 @@
 
 Observations, labelled `gpu` (index).
 static: gpu.model, gpu.device_id, gpu.serial, gpu.address, gpu.vbios (text), gpu.memory (B), gpu.pcie_width_rated
-(lanes), gpu.pcie_speed_rated (GT/s).
+(lanes), gpu.pcie_speed_rated (GT/s), gpu.slowdown_temperature (K; label `sensor`), where the card declares one.
 metric: gpu.ecc_correctable, gpu.ecc_uncorrectable, gpu.ecc_deferred, gpu.pcie_replays, gpu.pcie_naks (1), gpu.pcie_width (lanes),
-gpu.pcie_speed (GT/s), gpu.temperature (K; label `sensor`), gpu.power (W), gpu.throttle (text).
+gpu.pcie_speed (GT/s), gpu.temperature (K; label `sensor`), gpu.power (W), gpu.throttle (text), gpu.throttle_cause (text: ACTIVE or NOT ACTIVE;
+label `cause`), of releases that tell causes.
 firmware: gpu.firmware (text; label `block`).
 """
 
@@ -19,6 +20,9 @@ from gates.units import convert
 
 _BYTES = {"B": "B", "KB": "KiB", "MB": "MiB", "GB": "GiB"}  # amd-smi counts in powers of 1024
 _ECC = {"correctable": "gpu.ecc_correctable", "uncorrectable": "gpu.ecc_uncorrectable", "deferred": "gpu.ecc_deferred"}
+
+_LIMITS = {"edge": "slowdown_edge_temperature", "hotspot": "slowdown_hotspot_temperature", "mem": "slowdown_vram_temperature"}
+_CAUSES = ("prochot", "socket_thermal", "vr_thermal", "hbm_thermal")  # heat; the power limit is none: at full load a part is held there
 
 
 def read_amd_smi_static(data: bytes) -> Reading:
@@ -46,6 +50,10 @@ def read_amd_smi_metric(data: bytes) -> Reading:
         throttle = part(gpu, "power", "throttle_status")
         if isinstance(throttle, str) and available(throttle):
             found.see("gpu.throttle", throttle.strip(), "text", gpu=index)
+        for cause in _CAUSES:
+            status = part(gpu, "throttle", f"{cause}_violation_status")
+            if isinstance(status, str) and available(status):
+                found.see("gpu.throttle_cause", status.strip().upper(), "text", gpu=index, cause=cause)
     return found.reading()
 
 
@@ -102,6 +110,10 @@ def _identity(gpu: dict[str, Any], index: str, found: Collector) -> None:
         found.number(part(gpu, "bus"), "max_pcie_width", "gpu.pcie_width_rated", "lanes", gpu=index)
     if speed is not None and not _not_told(speed):
         _measured(speed, {"GT/s": "GT/s"}, "GT/s", "gpu.pcie_speed_rated", found, "bus.max_pcie_speed", gpu=index)
+    for sensor, key in _LIMITS.items():
+        limit = part(gpu, "limit", key)
+        if part(limit, "unit") == "C" and exact(part(limit, "value")) is not None:  # told beside: no other form of it takes a card's identity away
+            _measured(limit, {"C": "degC"}, "K", "gpu.slowdown_temperature", found, f"limit.{key}", gpu=index, sensor=sensor)
     size = part(gpu, "vram", "size")
     if size is not None:
         _measured(size, _BYTES, "B", "gpu.memory", found, "vram.size", gpu=index)

@@ -215,6 +215,18 @@ TABLE: dict[str, tuple[Edit, dict[Any, Verdict], dict[str, Any]]] = {
         NONE,
         {},
     ),
+    "g1.gpu.heat": (
+        document(f"{GPUS}amd-smi-metric.out", "gpu_data", 3, "temperature", "hotspot", "value", new=lambda left: 100 - left),
+        {2: PASS, 1: PASS, 0: FAIL},
+        {},
+    ),
+    "g1.gpu.throttle": (
+        document(
+            f"{GPUS}amd-smi-metric.out", "gpu_data", 3, "throttle", "hbm_thermal_violation_status", new=lambda v: "ACTIVE" if v else "NOT ACTIVE"
+        ),
+        NONE,
+        {},
+    ),
     "g1.gpu.ecc": (document(f"{GPUS}amd-smi-metric.out", "gpu_data", 3, "ecc", "total_deferred_count"), NONE, {}),
     "g1.gpu.link": (document(f"{GPUS}amd-smi-metric.out", "gpu_data", 3, "pcie", "width"), {16: PASS, 15: FAIL}, {}),
     "g1.gpu.firmware": (

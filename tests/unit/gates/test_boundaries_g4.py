@@ -12,6 +12,7 @@ from gates.model import Verdict
 from tests.bundles import Evidence
 from tests.unit.gates.even_soak import S, plan_of
 from tests.unit.gates.limits import numeric_limits, told_on_its_side
+from tests.unit.gates.part_health import GPU, come, drive_that, gpu_that, throttled_readings
 from tests.unit.gates.rig import paused, stepped
 from tests.unit.gates.soaks import (
     MS,
@@ -71,6 +72,16 @@ TABLE: list[tuple[str, Callable[[int], Evidence], dict[int, Verdict]]] = [
     ("g4.counter_aer_fatal", counted, NONE),
     ("g4.sentinel_answers", answers, NONE),
     ("g4.injection_1", injected, NONE),
+    ("g4.drive_same", come, NONE),
+    ("g4.drive_heat", lambda left: drive_that(temperature_k=350 - left), {2: PASS, 1: PASS, 0: FAIL}),
+    ("g4.drive_throttle", lambda n: drive_that(throttle1_begun=n), NONE),
+    ("g4.drive_media_errors", lambda n: drive_that(media_errors=n), NONE),
+    ("g4.drive_warning", lambda bits: drive_that(critical_warning=bits), NONE),
+    ("g4.drive_spare", lambda fall: drive_that(spare_percent=100 - fall), NONE),
+    ("g4.drive_wear", lambda more: drive_that(used_percent=1 + more), {0: PASS, 1: PASS, 2: FAIL}),
+    ("g4.gpu_heat", lambda left: gpu_that(temperature_c={"hotspot": 100 - left, "mem": 60}), {2: PASS, 1: PASS, 0: FAIL}),
+    ("g4.gpu_throttle", lambda n: gpu_that(throttle={**GPU["throttle"], "prochot": n}), NONE),
+    ("g4.gpu_throttled", throttled_readings, {0: PASS, 1: PASS, 2: FAIL}),
 ]
 
 

@@ -99,6 +99,20 @@ def test_what_is_not_told_of_every_gpu_is_inconclusive(whole, name, path, edit):
     assert check(judged(cut(whole, path, edit)), name).verdict is INCONCLUSIVE
 
 
+def test_heat_and_throttling_of_gpus_are_told_by_card_and_sensor_and_never_a_pass_where_the_tool_does_not_say(whole):
+    metric, static = f"{GPUS}amd-smi-metric.out", f"{GPUS}amd-smi-static.out"
+    hot = check(judged(cut(whole, metric, lambda d: d["gpu_data"][2]["temperature"]["mem"].update(value=105))), "g1.gpu.heat")
+    assert (hot.verdict, hot.severity, "GPU 2 is 0.00 K from its slowdown limit at mem" in hot.reason.en) == (FAIL, Severity.ADVISORY, True)
+    silent = cut(whole, static, lambda d: d["gpu_data"][2].update(limit="N/A"))
+    assert check(judged(silent), "g1.gpu.heat").verdict is INCONCLUSIVE
+    without = cut(whole, metric, lambda d: d["gpu_data"][2].pop("throttle"))  # a release that tells no causes says only whether
+    assert check(judged(without), "g1.gpu.throttle").verdict is PASS
+    slowed = cut(without, metric, lambda d: d["gpu_data"][2]["power"].update(throttle_status="THROTTLED"))
+    assert check(judged(slowed), "g1.gpu.throttle").verdict is FAIL
+    untold = cut(without, metric, lambda d: d["gpu_data"][2]["power"].update(throttle_status="N/A"))
+    assert check(judged(untold), "g1.gpu.throttle").verdict is INCONCLUSIVE
+
+
 def test_a_link_over_pcie_between_modules_that_have_xgmi_is_a_fault_and_between_cards_that_have_none_it_is_not(whole):
     path, listed = f"{GPUS}amd-smi-topology.out", f"{GPUS}amd-smi-static.out"
 

@@ -233,3 +233,51 @@ def test_a_counter_that_both_parties_left_out_is_printed_as_not_tested():
     assert counters_left_out(parse_plan({})) == ()
     kept = parse_plan({"g4": {"fatal_counters": ["aer_fatal"]}})
     assert [row["claim"] for row in counters_left_out(kept)] == [f"counter_{name}" for name in ALL if name != "aer_fatal"]
+
+
+GPU = {
+    "gpu": 0,
+    "temperature": {"edge": "N/A", "hotspot": {"value": 61, "unit": "C"}, "mem": {"value": 55, "unit": "C"}},
+    "power": {"throttle_status": "THROTTLED"},
+    "throttle": {"ppt_accumulated": 9, "prochot_accumulated": 0, "socket_thermal_accumulated": "N/A", "hbm_thermal_accumulated": 4},
+}
+LIMITS = {"gpu": 0, "limit": {"slowdown_hotspot_temperature": {"value": 100, "unit": "C"}, "slowdown_vram_temperature": "105 \u00b0C"}}
+
+
+def told(host, watch):
+    seen = []
+    watch.on_health = seen.append
+    watch._tell_health()
+    return seen[0] if seen else None
+
+
+def test_each_drive_tells_its_health_by_its_serial_number_and_its_own_thresholds(host):
+    for n, serial in enumerate(("S1", "S2", "S2")):
+        host.write(f"class/nvme/nvme{n}/serial", serial + "  \n")
+    host.drive(0, 4, avail_spare=100, spare_thresh=10, percent_used=1, warning_temp_time=0, thm_temp1_total_time="7")
+    host.answers["nvme id-ctrl /dev/nvme0 -o json"] = json.dumps({"wctemp": 350, "cctemp": 358})
+    host.answers["nvme id-ctrl /dev/nvme1 -o json"] = json.dumps({"wctemp": 0, "cctemp": 0})
+    watch = host.watch()
+    watch.require("gpu01")
+    drives = told(host, watch)["drives"]
+    assert sorted(drives) == ["S1", "S2"]  # two paths lead to one of them
+    assert (drives["S1"]["warning_k"], drives["S1"]["critical_k"], drives["S1"]["temperature_k"], drives["S1"]["throttle1_s"]) == (350, 358, 310, 7)
+    assert {"warning_k", "spare_percent"}.isdisjoint(drives["S2"])  # what a drive does not declare or tell is absent, not 0
+    assert (drives["S2"]["device"], drives["S2"]["media_errors"]) == ("nvme1", 4)
+
+
+def test_accelerators_tell_heat_and_what_throttled_them_whatever_release_their_tool_is_of(host):
+    host.answers["amd-smi metric --json"] = json.dumps({"gpu_data": [GPU]})  # a release that does not know the shorter question
+    host.answers["amd-smi static --limit --json"] = json.dumps([LIMITS])
+    row = {"temperature_c": {"hotspot": 61, "mem": 55}, "slowdown_c": {"hotspot": 100, "mem": 105}, "throttled": True}
+    assert told(host, host.watch([*ALL]))["gpus"] == {"0": {**row, "throttle": {"prochot": 0, "hbm_thermal": 4}}}
+    del host.answers["amd-smi metric --json"]
+    asked = "nvidia-smi --query-gpu=index,temperature.gpu," + ",".join(
+        f"clocks_throttle_reasons.{reason}" for reason in ("hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown")
+    )
+    host.answers[f"{asked} --format=csv,noheader,nounits"] = "0, 66, Not Active, Active, Not Active\n1, [N/A], [N/A], [N/A], [N/A]\n"
+    assert told(host, host.watch())["gpus"] == {"0": {"temperature_c": {"gpu": 66}, "throttled": True}}
+
+
+def test_where_the_plan_wants_no_counter_no_part_is_asked_for_its_health(host):
+    assert (told(host, host.watch(wanted=[])), host.asked) == (None, [])

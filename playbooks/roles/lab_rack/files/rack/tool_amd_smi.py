@@ -4,6 +4,8 @@ import json
 import sys
 from typing import Any, Dict, List
 
+CAUSES = ("prochot", "ppt", "socket_thermal", "vr_thermal", "hbm_thermal")
+
 
 def main(argv: List[str], rack: Dict[str, Any]) -> int:
     """Answer `static`, `metric`, `firmware`, `topology`, `partition` and `version`."""
@@ -51,6 +53,12 @@ def _gpu(index: int, gpu: Dict[str, Any]) -> Dict[str, Any]:
             "version": gpu["vbios"],
         },
         "board": {"model_number": "N/A", "product_serial": "N/A", "fru_id": "N/A", "product_name": gpu["model"], "manufacturer_name": "AMD"},
+        "limit": {
+            "max_power": {"value": 650, "unit": "W"},
+            "slowdown_edge_temperature": "N/A",
+            "slowdown_hotspot_temperature": {"value": 100, "unit": "C"},
+            "slowdown_vram_temperature": {"value": 105, "unit": "C"},
+        },
         "vram": {"type": "HBM3", "vendor": "N/A", "size": {"value": gpu["vram_mb"], "unit": "MB"}, "bit_width": 8192},
     }
 
@@ -62,7 +70,12 @@ def _metric(index: int, gpu: Dict[str, Any]) -> Dict[str, Any]:
         "gpu": index,
         "usage": {"gfx_activity": {"value": 0, "unit": "%"}, "umc_activity": {"value": 0, "unit": "%"}},
         "power": {"socket_power": {"value": 141, "unit": "W"}, "gfx_voltage": "N/A", "throttle_status": "UNTHROTTLED"},
-        "temperature": {"edge": "N/A", "hotspot": {"value": 37 + index % 3, "unit": "C"}, "mem": {"value": 29, "unit": "C"}},
+        "temperature": {"edge": "N/A", "hotspot": {"value": gpu.get("hotspot_c", 37 + index % 3), "unit": "C"}, "mem": {"value": 29, "unit": "C"}},
+        "throttle": {
+            "accumulation_counter": 814_000,
+            **{cause + "_accumulated": 0 for cause in CAUSES},
+            **{cause + "_violation_status": "ACTIVE" if cause in gpu.get("throttled", []) else "NOT ACTIVE" for cause in CAUSES},
+        },
         "pcie": {
             "width": link["width"],
             "speed": {"value": int(float(link["rated_gt"])), "unit": "GT/s"},

@@ -109,6 +109,8 @@ def _identity(drive: Dict[str, Any]) -> Dict[str, Any]:
         "mdts": 9,
         "cntlid": 0,
         "ver": 131072,
+        "wctemp": 350,
+        "cctemp": 358,
         "tnvmcap": drive["capacity_bytes"],
         "unvmcap": 0,
         "nn": 32,

@@ -17,6 +17,7 @@ from probe import metrics, vitals
 from probe.errors import ProbeError, Refused
 from probe.fatal_sources import ASK_S, DRIVES, DRIVES_TOO, HOW, MENDED, Told, ask, of_array, of_cards, of_drives, of_ports, of_sysfs
 from probe.files import read_json
+from probe.part_health import PartHealth, drives
 
 PERIOD_S = 60.0  # between two questions to a program or an endpoint
 FRESH_S = 150.0  # a figure older than that is none: two questions were not answered
@@ -37,8 +38,10 @@ class Watch:
         self._array, self._ports, self._run, self._sysfs = array_stats, ports, run or ask, sysfs
         self._slow: Dict[str, Tuple[float, Told]] = {}
         self._parts: Optional[Dict[str, List[str]]] = None
+        self._health, self._drives = PartHealth(self._run), []  # type: Tuple[PartHealth, List[Drive]]
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name="counters", daemon=True)
+        self.on_health: Optional[Callable[[Dict[str, Any]], None]] = None  # takes what drives and accelerators say of their health, each time
 
     def begin(self, lacking_array_is_fine: bool = False) -> List[str]:
         """Ask everything once, and hold on to the parts that told something. Return the wanted counters that nobody told.
@@ -67,14 +70,15 @@ class Watch:
         )
 
     def start(self) -> None:
-        """Ask programs and endpoints every minute from now on."""
+        """Ask programs and endpoints every minute from now on. What the drives said last is what they begin with."""
+        self._tell_health()
         self._thread.start()
 
     def stop(self) -> None:
         """Ask them once more, so that the last minute counts, but wait no longer than one answer may take."""
         self._ended.set()
         if self._thread.is_alive():
-            self._thread.join(ASK_S + 5)
+            self._thread.join(2 * ASK_S + 5)
 
     def values(self) -> Dict[str, int]:
         """Return the counters now. One whose parts do not all tell it is absent: 0 would be a claim, and so would the rest of the sum."""
@@ -91,7 +95,8 @@ class Watch:
         """Ask the programs, drivers and endpoints that are needed for what is wanted. What does not answer leaves its last answer to grow old."""
         self._keep("cards", lambda: of_cards(vitals.accelerators(self._sysfs)))
         if self._wanted is None or any(name in self._wanted for name in (*DRIVES, *DRIVES_TOO)):
-            self._keep("drives", lambda: of_drives(self._run, self._sysfs))
+            self._drives = drives(self._run, self._sysfs)
+            self._keep("drives", lambda: of_drives(self._drives))
         if self._wants("pfc_storm_events"):
             self._keep("ports", lambda: of_ports(self._run, self._ports, self._sysfs))
         if _is_url(self._array):
@@ -108,8 +113,17 @@ class Watch:
         while True:
             over = self._ended.wait(PERIOD_S)
             self.ask_slow()
+            self._tell_health()
             if over:
                 return
+
+    def _tell_health(self) -> None:
+        """Hand on the health of the parts, where the plan wants counters of real hardware and the parts tell it."""
+        if self.on_health is None or self._wanted == set():
+            return
+        told = self._health.reading(self._drives)
+        if told:
+            self.on_health(told)
 
     def _wants(self, name: str) -> bool:
         return self._wanted is None or name in self._wanted or name in MENDED

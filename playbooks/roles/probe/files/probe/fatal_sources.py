@@ -6,13 +6,13 @@ Each function returns {counter: {part: whole number}}, a part being a drive, a p
 from __future__ import annotations
 
 import glob
-import json
 import os
 import re
 import shutil
 import subprocess
 from typing import Any, Callable, Dict, List, Optional
 
+from probe.part_health import Drive, whole
 from probe.selfexec import clean_environment
 
 ASK_S = 20.0
@@ -93,21 +93,18 @@ def of_array(document: Optional[Any]) -> Told:
     return {str(name): {"array": value} for name, value in counters.items() if isinstance(value, int) and not isinstance(value, bool)}
 
 
-def of_drives(run: Callable[[List[str]], str], sysfs: str = "/sys") -> Told:
+def of_drives(found: List[Drive]) -> Told:
     """Return media errors, critical warnings and what else the health logs of the host's NVMe subsystems count, local or over a fabric.
 
     A subsystem with several paths has one health log; a path that is down for an agreed while takes nothing away as long as another is up.
     """
     out: Told = {}
-    for base in sorted(glob.glob(sysfs + "/class/nvme/nvme*")):
-        controller = os.path.basename(base)
-        log = _json(run(["nvme", "smart-log", "/dev/" + controller, "-o", "json"]))
-        subsystem = _first_line(base + "/subsysnqn") or controller
+    for drive in found:
         for name, key in {**DRIVES, **DRIVES_TOO}.items():
-            value = _whole(log.get(key))
+            value = whole(drive.log.get(key))
             if value is not None:
                 parts = out.setdefault(name, {})
-                parts[subsystem] = max(value, parts.get(subsystem, 0))
+                parts[drive.subsystem] = max(value, parts.get(drive.subsystem, 0))
     return out
 
 
@@ -143,34 +140,6 @@ def ask(argv: List[str], path_prefix: Optional[List[str]] = None) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
-
-
-def _json(text: str) -> Dict[str, Any]:
-    """Return the object that a tool printed; text before or behind it makes it doubtful, and nothing is taken from it."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _whole(value: Any) -> Optional[int]:
-    """Return a whole number; nvme-cli writes 128-bit figures as text in some releases, and a warning as {value: ...} with -v."""
-    if isinstance(value, dict):
-        value = value.get("value")
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value if value >= 0 else None
-    return int(value) if isinstance(value, str) and value.strip().isdigit() else None
-
-
-def _first_line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as f:
-            return f.readline().strip()
-    except OSError:
-        return ""
 
 
 def _counter(path: str, word: str) -> Optional[int]:

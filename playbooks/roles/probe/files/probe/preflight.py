@@ -9,7 +9,8 @@ from probe.coldness import require_coolable
 from probe.errors import Refused
 
 SPARE_PERCENT = 110  # file systems want some room of their own
-REQUEST_BYTES, SAMPLE_BYTES = 900, 4096  # of one line of records.jsonl without chunk offsets, and of telemetry.jsonl: more than was seen
+# Of one line of records.jsonl without chunk offsets, of telemetry.jsonl, and of health.jsonl, one a minute: more than was seen.
+REQUEST_BYTES, SAMPLE_BYTES, HEALTH_BYTES = 900, 4096, 16384
 REQUESTS_PER_S = 20  # of one slot: no engine answers a long prompt in less than 50 ms
 
 
@@ -82,7 +83,8 @@ def journal_bytes(spec: Dict[str, Any]) -> int:
     """Return how much a soak's journals take at most: its samples and its requests (capped, or 20 a second and slot), but never beyond the quota."""
     soak, seconds = spec["soak"], float(spec["soak"]["seconds"])
     requests = float(soak.get("request_cap") or seconds * int(soak["tier"]) * REQUESTS_PER_S)
-    return min(int(spec["limits"]["disk_quota_bytes"]), int(seconds / float(soak["telemetry_s"]) * SAMPLE_BYTES + requests * REQUEST_BYTES))
+    samples = seconds / float(soak["telemetry_s"]) * SAMPLE_BYTES + seconds / 60 * HEALTH_BYTES
+    return min(int(spec["limits"]["disk_quota_bytes"]), int(samples + requests * REQUEST_BYTES))
 
 
 def before_job(folder: str, spec: Dict[str, Any], stored: int) -> List[Dict[str, Any]]:

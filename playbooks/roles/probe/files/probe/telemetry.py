@@ -53,6 +53,7 @@ class Telemetry:
         self.problem: Optional[BaseException] = None
 
     def __enter__(self) -> "Telemetry":
+        self._counters.on_health = lambda told: self._job.journals.put("health.jsonl", told)
         self._counters.start()
         self._thread.start()
         return self
