@@ -17,6 +17,12 @@ HEARD_AGAIN = Text("The target of “{step}” answers again.", "「{step}」的
 
 
 BROKE_OFF = Text("The job broke off; its evidence was kept and goes to the judgement.", "作业中断；已保留其证据并提交判定。")
+REBOOTED = Text(
+    "The host of “{step}” rebooted (reboots so far: {n}). The load goes on for the whole duration, and all that was recorded before counts. "
+    "Record the cause once the attempt is judged; when both parties approve it, the soak clock restarts there, else the soak is inconclusive.",
+    "「{step}」的主机已重启（累计 {n} 次）。加载按完整时长继续，此前记录全部计入。"
+    "判定后请登记重启原因；经双方确认，稳定性计时自该处重新开始，否则无法判定。",
+)
 GONE = Text(
     "The job is not on its target any more, also when asked for again. It is not measured a second time; what is there goes to the judgement.",
     "再次查找时，目标主机上仍不存在该作业。不再重复测量；以现有证据提交判定。",

@@ -17,7 +17,7 @@ from app.engine.bring import bring, unpacked
 from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome, done, failed
 from app.engine.policy import RUN_MARGIN_S, START_MARGIN_S, START_TIMEOUT_S, TRIES_MAX, back_off_s, run_again_s
-from app.engine.steps import journal
+from app.engine.steps import journal, reboot
 from app.engine.steps.hosts import hold, outgrow
 from gates.transitions import Event, RunStatus
 
@@ -119,21 +119,26 @@ def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
         if unknown and int(ended.memo["runs"].get(START, 1)) < TRIES_MAX:
             return drive.begin(ctx, order, {**ended.memo, counting.DOUBT: True}, try_no=ctx.current.try_no + 1)
         outcome = failed(found[0], result=ended.memo)
-        outcome.attempt.update(counting.after_failed_start(ended.result, ended.memo, _job_hosts(ctx)))
+        if counting.SINCE not in ended.memo:  # a soak that shall go on after a reboot has measured
+            outcome.attempt.update(counting.after_failed_start(ended.result, ended.memo, _job_hosts(ctx)))
         return outcome
     replies: dict[str, dict[str, Any]] = ended.result.get("replies") or {}
     hosts = _job_hosts(ctx) or list(replies)
-    bad = [host for host in hosts if (replies.get(host) or {}).get("state") not in ("started", "adopted")]
+    bad = [host for host in hosts if (replies.get(host) or {}).get("state") not in ("started", "adopted", "resumed")]
     if bad or not hosts:
         return failed(words.no_reply(bad, order.playbook, replies.get(bad[0]) if bad else replies), result=ended.memo)
     seconds, sure = journal.expected_s(ctx, [replies[host] for host in hosts])
-    known = ended.memo.get(counting.SINCE) if all(replies[host]["state"] == "adopted" for host in hosts) else None
+    boots = reboot.boots_before([replies[host] for host in hosts])
+    anew = boots > int(ended.memo.get(reboot.BOOTS, 0))
+    known = None if anew else ended.memo.get(counting.SINCE) if all(replies[host]["state"] == "adopted" for host in hosts) else None
     since = datetime.fromisoformat(known) if known else ctx.now  # after a retry the job is as old as it is
     memo = {**ended.memo, "expected_s": seconds, "sure": sure, "hosts": hosts, "misses": 0, counting.SINCE: since.isoformat()}
     over = all(replies[host].get("job_state") in ("exited", "dead") for host in hosts)
     left = 0.0 if over else max(0.0, seconds - (ctx.now - since).total_seconds()) + RUN_MARGIN_S
     outcome = _later(ctx, memo, min(rounds.interval_s(seconds), left) if _is_soak(ctx) else left)
     outcome.step.update(expected_end_at=ctx.now if over else since + timedelta(seconds=seconds), last_seen_at=ctx.now)
+    if anew:
+        reboot.begin_anew(ctx, outcome, seconds, [replies[host] for host in hosts])
     if any(replies[host]["state"] == "started" for host in hosts):  # journals of its own, that begin at 0
         outcome.step["offsets"] = {}
         outcome.writes += journal.forgetting(ctx)
@@ -204,7 +209,13 @@ def _polled(ctx: Ctx, ended: drive.Ended) -> Outcome:
     writes, offsets = journal.chunks(ctx, replies, ended.folder / "staging")
     memo = {**ended.memo, "misses": 0, "lost": 0}  # it came home: what was lost before is made good
     if any(reply["state"] == "running" for reply in replies.values()):
-        outcome = _still_running(ctx, memo)
+        anew = reboot.boots_before(replies.values()) > int(memo.get(reboot.BOOTS, 0))  # the start that said so was never read
+        outcome = _later(ctx, memo, rounds.interval_s(float(memo["expected_s"]))) if anew else _still_running(ctx, memo)
+        if anew:
+            reboot.begin_anew(ctx, outcome, float(memo["expected_s"]), list(replies.values()))
+    elif reboot.may_go_on(ctx, replies, memo):
+        ctx.current.offsets = offsets
+        outcome = drive.begin(ctx, _order(ctx, START), memo)
     else:
         ctx.current.offsets = offsets
         outcome = drive.begin(ctx, _order(ctx, COLLECT), memo)

@@ -18,6 +18,7 @@ PANELS: tuple[tuple[str, str, str, float], ...] = (
 EVENT_WORDS = {
     "engine_exit": ("engine exit", "引擎退出"),
     "engine_restart": ("engine restart", "引擎重启"),
+    "host_rebooted": ("host reboot", "主机重启"),
     "injection": ("injection", "故障注入"),
     "canary": ("answers changed", "回答变化"),
     "gap": ("gap in the samples", "采样缺口"),

@@ -89,7 +89,7 @@ def _measured(folder: str) -> bool:
         with open(os.path.join(folder, "phases.jsonl"), encoding="utf-8") as stream:
             rows = [json.loads(line) for line in stream]
     except FileNotFoundError:
-        return os.path.exists(os.path.join(folder, "started"))  # begun, and nothing tells how far
+        return any(name.startswith("started") for name in os.listdir(folder))  # begun, and nothing tells how far
     except (OSError, ValueError):
         return True
     seen = {str(row.get("phase")) for row in rows if isinstance(row, dict)}

@@ -26,7 +26,8 @@ class Injections:
 
     def __init__(self, job: Job, engine: Engine) -> None:
         self._job, self._engine = job, engine
-        self._planned: List[Dict[str, Any]] = sorted(job.spec["soak"].get("injections") or [], key=lambda row: float(row["at_s"]))
+        planned = [row for row in job.spec["soak"].get("injections") or [] if row["label"] not in job.earlier.labels]  # begun in an earlier boot
+        self._planned: List[Dict[str, Any]] = sorted(planned, key=lambda row: float(row["at_s"]))
         self._began_ns = clock.mono_ns()
         self._ended = threading.Event()
         self._thread: Optional[threading.Thread] = None

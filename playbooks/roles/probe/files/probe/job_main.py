@@ -17,8 +17,10 @@ from probe import VERSION, clock, proc
 from probe.errors import Ended, ProbeError
 from probe.files import dumps, load_spec, reserve, write_json
 from probe.journal import Journals
+from probe.reboot import Earlier
 
 COMMON = ("phases.jsonl", "records.jsonl", "coldness.jsonl", "counters.jsonl")
+SOAK = ("telemetry.jsonl", "events.jsonl", "health.jsonl")
 HEARTBEAT_S = 1.0
 
 
@@ -29,7 +31,9 @@ class Job:
         self.folder = folder
         self.spec: Dict[str, Any] = load_spec(os.path.join(folder, "job.json"))
         self.kind: str = self.spec["kind"]
-        names = COMMON + (("telemetry.jsonl", "events.jsonl") if self.kind == "soak" else ()) + (("cells.jsonl",) if self.spec.get("cells") else ())
+        names = COMMON + (SOAK if self.kind == "soak" else ()) + (("cells.jsonl",) if self.spec.get("cells") else ())
+        self.earlier = Earlier(folder)  # boots of the host before this one
+        self.name = self.earlier.name(self.spec["job"])
         self.journals = Journals(folder, names, int(self.spec["limits"]["disk_quota_bytes"]))
         self.stop_asked = False
         self.deadline_ns = 0

@@ -5,7 +5,8 @@ Who is alive is told by a flock and by nothing else. The starter takes it and ha
     lock held                        somebody starts it or it runs
     lock free, no `started`          it never ran; starting is safe
     lock free, `started`, exit.json  it ended by itself
-    lock free, `started`, no exit    it died; it is never run again, since a measured request may have happened
+    lock free, `started`, no exit    it died; it is never run again, since a measured request may have happened. Only a soak that a reboot of the
+                                     host cut off goes on, in the new boot and behind its own journals (probe.reboot)
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import subprocess
 import time
 from typing import Any, Dict, Optional, Tuple
 
-from probe import proc
+from probe import proc, reboot
 from probe.clock import boot_id
 from probe.errors import ProbeError, Refused
 from probe.files import canonical, read_json, sync_dir, write_json, write_whole
@@ -34,7 +35,11 @@ def job_dir(root: str, job: str) -> str:
 
 
 def start(root: str, spec: Dict[str, Any]) -> Dict[str, Any]:
-    """Start the job or adopt the one that is there. Return {job, state: started|adopted, job_state, expected_s}."""
+    """Start the job or adopt the one that is there. Return {job, state: started|adopted|resumed, job_state, expected_s, boots_before, kept}.
+
+    `resumed`: a soak goes on after a reboot of the host. `boots_before`: in how many boots it ran before; `kept`: {journal: bytes}, how much of its
+    journals was whole when the present boot took them over.
+    """
     check(spec)
     folder, fence = job_dir(root, spec["job"]), int(spec["fence"])
     require_fence(root, fence, "Job %s" % spec["job"])
@@ -42,11 +47,14 @@ def start(root: str, spec: Dict[str, Any]) -> Dict[str, Any]:
     lock = _try_lock(folder)
     _same_or_refuse(folder, spec, fence)
     answer = {"job": spec["job"], "state": "adopted", "expected_s": _expected(spec)}
-    if lock is None or os.path.exists(os.path.join(folder, "started")):
+    again = lock is not None and reboot.rebooted(folder, read_json(os.path.join(folder, "job.json")))
+    if lock is None or (reboot.ever_started(folder) and not again):
         if lock is not None:
             os.close(lock)
-        answer["job_state"] = state_of(folder)
+        answer.update(job_state=state_of(folder), boots_before=reboot.boots_before(folder), kept=read_json(os.path.join(folder, "kept")))
         return answer
+    if again:
+        return dict(answer, state="resumed", job_state="running", **_go_on(folder, lock))
     try:
         write_json(os.path.join(folder, "job.json"), spec)
         write_whole(os.path.join(folder, "fence"), b"%d\n" % fence)
@@ -56,6 +64,21 @@ def start(root: str, spec: Dict[str, Any]) -> Dict[str, Any]:
         os.close(lock)
     answer.update(state="started", job_state="running")
     return answer
+
+
+def _go_on(folder: str, lock: int) -> Dict[str, Any]:
+    """Let a soak go on after a reboot: its journals end at whole lines before anybody writes to them again. Return {boots_before, kept}."""
+    try:
+        reboot.require_medium(folder)
+        for name in reboot.sizes(folder):
+            reboot.mend(os.path.join(folder, name))
+        kept = reboot.sizes(folder)
+        write_json(os.path.join(folder, "kept"), kept)
+        reboot.put_mark_aside(folder)
+        _spawn(folder, lock)
+    finally:
+        os.close(lock)
+    return {"boots_before": reboot.boots_before(folder), "kept": kept}
 
 
 def _spawn(folder: str, lock: int) -> None:
@@ -138,7 +161,7 @@ def state_of(folder: str) -> str:
         os.close(fd)
     if _exit(folder):
         return "exited"
-    return "dead" if os.path.exists(os.path.join(folder, "started")) else "absent"
+    return "dead" if reboot.ever_started(folder) else "absent"
 
 
 def _exit(folder: str) -> Optional[Dict[str, Any]]:
@@ -151,6 +174,8 @@ def poll(
 ) -> Dict[str, Any]:
     """Return state, heartbeat, exit and what the journals hold beyond `offsets` (bytes), each chunk ending at a line end.
 
+    `rebooted`: the job is dead because the host rebooted, and is a soak that goes on once it is started again.
+
     `max_bytes` bounds the sum of all chunks; a single longer line is still given whole, so that a poll always gets on.
     The state is taken before the journals are read: after `exited` or `dead` a poll that returns no data has seen all.
     `holder` is (attempt, fence) of who asks: a controller that took a running job over makes its higher fence known by this.
@@ -162,6 +187,8 @@ def poll(
     answer: Dict[str, Any] = {"job": job, "state": state, "heartbeat": None, "exit": None, "chunks": {}}
     if state == "absent":
         return answer
+    answer["boots_before"] = reboot.boots_before(folder)
+    answer["rebooted"] = state == "dead" and reboot.rebooted(folder, read_json(os.path.join(folder, "job.json")))
     answer["heartbeat"], answer["exit"] = read_json(os.path.join(folder, "heartbeat.json")), _exit(folder)
     left = max_bytes
     for name in sorted(os.listdir(folder)):

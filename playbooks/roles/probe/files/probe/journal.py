@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 from probe import clock
 from probe.errors import Ended
 from probe.files import dumps, sync_dir
+from probe.reboot import mend
 
 SYNC_EVERY_S = 1.0
 
@@ -25,11 +26,13 @@ class Journals:
 
     def __init__(self, folder: str, names: Tuple[str, ...], quota_bytes: int) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._fds = {name: os.open(os.path.join(folder, name), flags, 0o644) for name in names}
+        # Of a soak that goes on after a reboot: its lines are numbered on, and each boot has the whole quota.
+        paths = {name: os.path.join(folder, name) for name in names}
+        self.counts: Dict[str, int] = {name: mend(path) if os.path.exists(path) else 0 for name, path in paths.items()}
+        self._fds = {name: os.open(path, flags, 0o644) for name, path in paths.items()}
         sync_dir(folder)  # a power cut must not take the names of files whose lines are synced
         self._sizes = {name: os.fstat(fd).st_size for name, fd in self._fds.items()}
-        self.counts: Dict[str, int] = dict.fromkeys(names, 0)
-        self._left = quota_bytes - sum(self._sizes.values())
+        self._left = quota_bytes
         self._dirty: Dict[str, bool] = {}
         self._queue: Any = queue.SimpleQueue()
         self._failure: Optional[Ended] = None

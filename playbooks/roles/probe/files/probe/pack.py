@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from probe.errors import ProbeError
 from probe.files import canonical, sha256_of, sync_dir
 
-SKIPPED = {"lock", "reserve", "probe.pyz", "pack.json", "fence", "job.log"}
+SKIPPED = {"lock", "reserve", "probe.pyz", "pack.json", "fence", "job.log", "kept"}
 
 
 def pack_dir(folder: str, out: str, job: Optional[str] = None) -> Dict[str, Any]:

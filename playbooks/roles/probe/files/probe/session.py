@@ -221,7 +221,7 @@ class Session:
         count = int(self.phases.get("warmup") or 0)
         if not count:
             return
-        label = "warmup/" + self.spec["job"]
+        label = "warmup/" + self.job.name
         with self.job.phase("warmup", total=count) as row:
             shots = [self.prompts.shot("warmup", None, n, self.prompts.prefix(label, n), label, "m", self.prompts.output) for n in range(count)]
             briefs = self.send(shots, min(count, self._largest_tier()))

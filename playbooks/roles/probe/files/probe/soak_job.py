@@ -30,14 +30,16 @@ def run_soak(job: Job) -> None:
     session.begin()
     soak = job.spec["soak"]
     count = int(soak["rotate_prefixes"])
-    sentinel = Sentinel(soak["sentinel"], session.prompts, job.spec["job"], int(soak["tier"]), count, _say_on(job)) if soak.get("sentinel") else None
+    sentinel = Sentinel(soak["sentinel"], session.prompts, job.name, int(soak["tier"]), count, _say_on(job)) if soak.get("sentinel") else None
     wanted = [(LABEL, None, n) for n in range(count)] + (sentinel.stored() if sentinel else [])
-    room = preflight.before_job(job.folder, job.spec, len(wanted) + (sentinel.windows(float(soak["seconds"]) + SPARE_NS / 1e9) if sentinel else 0))
+    done = job.earlier.phases  # after a reboot of the host: what was stored is on the medium, and nothing is left of what was cached
+    stored, seconds = 0 if "store" in done else len(wanted), float(soak["seconds"]) + SPARE_NS / 1e9
+    room = preflight.before_job(job.folder, job.spec, stored + (sentinel.windows(seconds) if sentinel else 0))
     counters = Watch(soak.get("counters"), job.spec["engine"].get("array_stats"), job.spec.get("ports"))
     counters.require(job.spec["host"], lacking_array_is_fine=True)
-    if session.phases.get("store"):
+    if session.phases.get("store") and "store" not in done:
         session.store(wanted)
-    if session.phases.get("cool"):
+    if session.phases.get("cool") and "cool" not in done:
         session.cool()
     else:
         session.engine.ensure(job.sleep)
@@ -58,6 +60,8 @@ def _say_on(job: Job) -> Callable[[str, Dict[str, Any]], None]:
 def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List[Dict[str, Any]], counters: Watch) -> None:
     soak, job = session.spec["soak"], session.job
     seconds, tier = float(soak["seconds"]), int(soak["tier"])
+    if job.earlier.boots:
+        job.journals.put("events.jsonl", {"kind": "host_rebooted", "detail": {"boots_before": job.earlier.boots}})
     cap = soak.get("request_cap")
     spacing = int(seconds * 1e9 / int(cap)) if cap else 0
     session.ports("before")
@@ -110,7 +114,7 @@ def rotation(session: Session, tier: int, count: int, load_ns: Optional[int] = N
                 if size + len(prefix) <= CACHED_BYTES:
                     kept[index] = prefix
                     size += len(prefix)
-            yield prompts.shot("soak", tier, index, prefix, LABEL, "lap%d" % lap, prompts.output)
+            yield prompts.shot("soak", tier, index, prefix, LABEL, session.job.earlier.name("lap%d" % lap), prompts.output)
             if last:
                 return
         lap += 1
