@@ -74,7 +74,12 @@ def _heat(told: Readings, part: Part) -> Finding:
     if len(thresholds) != 1:
         return unknown("{s} declares no warning temperature", "{s} 未声明告警温度", told.path, s=part.name)
     left, critical = Decimal(min(thresholds) - hottest), max(part.series("critical_k").values(), default=0)
-    words: dict[str, Any] = {"s": part.name, "v": hottest - int(ZERO_CELSIUS), "w": min(thresholds) - int(ZERO_CELSIUS), "c": critical - int(ZERO_CELSIUS)}
+    words: dict[str, Any] = {
+        "s": part.name,
+        "v": hottest - int(ZERO_CELSIUS),
+        "w": min(thresholds) - int(ZERO_CELSIUS),
+        "c": critical - int(ZERO_CELSIUS),
+    }
     if critical and hottest >= critical:
         text = "{s} reached {v} °C, its own critical temperature is {c} °C", "{s} 达到 {v} °C，自身临界温度为 {c} °C"
         return bad(*text, told.path, value=left, **words)
