@@ -97,7 +97,7 @@ def _throttled(told: Readings, part: Part) -> Finding:
             return told.silent(part, Text("its thermal counters", "过热计数"))
         more = told.grown(figures)
         if more is None:
-            return told.went_back(part, Text(f"the count of {shown.en}", f"“{shown.zh}”计数"))
+            return told.went_back(part, Text(f"the count “{shown.en}”", f"“{shown.zh}”计数"))
         grown[key] = more
     total = Decimal(sum(grown.values()))
     en = ", ".join(f"{more} {_THERMAL[key].en}" for key, more in grown.items() if more)

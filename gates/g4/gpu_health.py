@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -23,7 +24,7 @@ _HOTTEST = 150  # degrees Celsius: a sensor that says more, or less than 1, tell
 
 def gpu_checks(told: Readings) -> Iterator[CheckResult | dict[str, Any]]:
     """Return the advisory checks of the accelerators; entries of what is not told where none of them tells."""
-    gpus = told.health.parts.get(_KIND, {})
+    gpus = {name: replace(part, name=f"GPU {name}") for name, part in told.health.parts.get(_KIND, {}).items()}
     counting = {name: part for name, part in gpus.items() if part.keys(_RESIDENCIES)}
     silent = {name: part for name, part in gpus.items() if name not in counting}
     for one, ask, parts, passed in (
@@ -45,14 +46,14 @@ def _heat(told: Readings, part: Part) -> Finding:
         if heat is None or len(limits) != 1:
             return told.silent(part, Text(f"the temperature of {sensor}", f" {sensor} 温度"))
         if not all(0 < value <= _HOTTEST for value in heat.values()):
-            return unknown("GPU {g} tells a temperature of {k} that no GPU has", "GPU {g} 的 {k} 温度读数不合理", told.path, **words)
+            return unknown("{g} tells a temperature of {k} that no GPU has", "{g} 的 {k} 温度读数不合理", told.path, **words)
         left = Decimal(min(limits) - max(heat.values()))
         words |= {"v": max(heat.values()), "l": min(limits)}
-        text = "GPU {g} reached {v} °C at {k}, its own slowdown limit is {l} °C", "GPU {g} 的 {k} 达到 {v} °C，自身降频阈值为 {l} °C"
+        text = "{g} reached {v} °C at {k}, its own slowdown limit is {l} °C", "{g} 的 {k} 达到 {v} °C，自身降频阈值为 {l} °C"
         found = (good if left >= 1 else bad)(*text, told.path, value=left, **words)
         if nearest is None or nearest.value is None or left < nearest.value:
             nearest = found
-    return nearest or unknown("GPU {g} declares no slowdown temperature", "GPU {g} 未声明降频温度", told.path, g=part.name)
+    return nearest or unknown("{g} declares no slowdown temperature", "{g} 未声明降频温度", told.path, g=part.name)
 
 
 def _throttled(told: Readings, part: Part) -> Finding:
@@ -67,7 +68,7 @@ def _throttled(told: Readings, part: Part) -> Finding:
         grown[cause] = more
     total = Decimal(sum(grown.values()))
     words = {"g": part.name, "c": ", ".join(f"{cause} +{more}" for cause, more in grown.items() if more)}
-    return (bad if total else good)("GPU {g}: {c}", "GPU {g}：{c}", told.path, value=total, **words)
+    return (bad if total else good)("{g}: {c}", "{g}：{c}", told.path, value=total, **words)
 
 
 def _status(told: Readings, part: Part) -> Finding:
@@ -77,5 +78,5 @@ def _status(told: Readings, part: Part) -> Finding:
         return told.silent(part, Text("whether it is throttled", "是否降频"))
     share = Fraction(sum(said), len(said))
     words = {"g": part.name, "n": sum(said), "m": len(said), "v": percent(share, limit)}
-    text = "GPU {g} was throttled in {n} of {m} readings ({v})", "GPU {g} 在 {m} 次读取中有 {n} 次处于降频（{v}）"
+    text = "{g} was throttled in {n} of {m} readings ({v})", "{g} 在 {m} 次读取中有 {n} 次处于降频（{v}）"
     return (good if share <= Fraction(limit) else bad)(*text, told.path, value=beside(share, limit, 6), **words)
