@@ -19,18 +19,16 @@ from app.audit.chain import record
 from app.engagements import access
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
-from app.engine import drive, locks, runs
-from app.engine.context import probe_archive, site_of
+from app.engine import locks, orders, runs
 from app.engine.models import TargetRemoval
 from app.engine.policy import TRIES_MAX
-from app.engine.runs import Look, PlaybookRun
+from app.engine.runs import Look
 from app.kit.clock import now, stamp
 from app.kit.db import new_id, read_session, write_session
 from app.kit.errors import Refused
 from app.kit.i18n import N_, pair
 from app.plans.usecases import current
-from app.settings import settings
-from app.targets.inventory import Inventory, build
+from app.targets.inventory import Inventory
 from gates.text import Text
 
 PLAYBOOK, STEP = "remove.yml", "remove"
@@ -50,7 +48,7 @@ def begin(s: Session, *, engagement_id: str, actor: Actor) -> TargetRemoval:
     if running := engagement_facts.gather(s, engagement).active():
         sentence = N_("Nothing was removed: {gate}, attempt {number}, is going on. Wait for its end, or cancel it.")
         raise Refused("attempt_active", sentence, gate=running.gate, number=running.number)
-    inventory = _inventory(engagement)
+    inventory = orders.inventory_of(engagement)
     hosts = inventory.hosts
     order = TargetRemoval(id=new_id(), engagement_id=engagement_id, tries=1, started_by=actor.label, started_at=now())
     fence = locks.seize(s, order.id, inventory.machines)
@@ -72,11 +70,12 @@ def go_on(order_id: str, actor: Actor) -> TargetRemoval:
         plan: dict[str, Any] = json.loads(current(s, engagement.id).canonical)
     if order.finished_at is not None:
         return order
-    inventory = _inventory(engagement)
+    inventory = orders.inventory_of(engagement)
     folder = runs.folder_of(order.id, STEP, f"run-{order.tries}")
     seen = runs.look(folder)
     if seen.look is Look.NEVER:
-        runs.start(_run(order, engagement, inventory, plan))
+        name = f"run-{order.tries}"
+        runs.start(orders.run_of(order.id, order.fence, engagement, step=STEP, name=name, playbook=PLAYBOOK, timeout_s=TIMEOUT_S, plan=plan))
     elif seen.look is Look.DONE:
         return _end(order, engagement, told_of(inventory, seen.result), actor)
     elif seen.look is Look.LOST:
@@ -132,28 +131,3 @@ def _end(order: TargetRemoval, engagement: Engagement, report: dict[str, Any], a
             told = {"engagement": engagement.code, **report}
             record(s, actor=actor, action="targets.removed", object_kind="target_removal", object_id=row.id, data=told)
         return row
-
-
-def _inventory(engagement: Engagement) -> Inventory:
-    return build(code=engagement.code, targets=engagement.targets, state_dir=settings().state_dir)
-
-
-def _run(order: TargetRemoval, engagement: Engagement, inventory: Inventory, plan: dict[str, Any]) -> PlaybookRun:
-    attempt = {"id": order.id, "gate": "", "number": 0, "fence": order.fence, "seed": 0, "engagement": engagement.code, "rehearsal": False}
-    return PlaybookRun(
-        attempt_id=order.id,
-        step_key=STEP,
-        name=f"run-{order.tries}",
-        playbook=drive.playbook_path(PLAYBOOK),
-        inventory=inventory,
-        variables={
-            "attempt": attempt,
-            "step": {"key": STEP},
-            "plan": plan,
-            "site": site_of(engagement),
-            "probe": str(probe_archive()),
-            "job": {},
-        },
-        timeout_s=TIMEOUT_S,
-        node=settings().node,
-    )
