@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from app.engine import durable, hints, marker, runner
+from app.engine.literal import literal
 from app.kit import traces
 from app.settings import settings
 from app.targets.inventory import Inventory
@@ -181,8 +182,9 @@ def prepare(run: PlaybookRun) -> dict[str, str]:
         (short / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     known_hosts = private / "known_hosts"
     durable.write_private(known_hosts, run.inventory.known_hosts)
-    durable.write_private(private / "inventory.json", json.dumps(run.inventory.document(known_hosts), ensure_ascii=False))
-    durable.write_private(private / "vars.json", json.dumps({**run.variables, "staging": str(folder / "staging")}, ensure_ascii=False))
+    durable.write_private(private / "inventory.json", json.dumps(literal(run.inventory.document(known_hosts)), ensure_ascii=False))
+    known = literal({**run.variables, "staging": str(folder / "staging")})
+    durable.write_private(private / "vars.json", json.dumps(known, ensure_ascii=False))
     job = {
         "attempt": run.attempt_id,
         "playbook": str(run.playbook),
