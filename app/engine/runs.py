@@ -29,7 +29,7 @@ from app.engine import durable, hints, marker, runner
 from app.engine.literal import literal
 from app.kit import traces
 from app.settings import settings
-from app.targets.inventory import Inventory
+from app.targets.inventory import MODULES, Inventory
 
 
 class Look(StrEnum):
@@ -70,8 +70,8 @@ class PlaybookRun:
 
     @property
     def urgent(self) -> bool:
-        """Return whether it waits for no other: what stops or removes something."""
-        return self.name.startswith("stop") or self.step_key in ("stop", "remove")
+        """Return whether it waits for no other: what stops, removes or wipes something."""
+        return self.name.startswith("stop") or self.step_key in ("stop", "remove", "wipe")
 
 
 def folder_of(attempt_id: str, step_key: str, name: str) -> Path:
@@ -180,9 +180,10 @@ def prepare(run: PlaybookRun) -> dict[str, str]:
     (folder / "staging").mkdir(mode=0o700, exist_ok=True)
     for name in ("cp", "home", "local", "remote"):
         (short / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    modules = "" if run.name.startswith("poll") else modules_of(folder)  # a look is over in seconds, and comes by the thousand
     known_hosts = private / "known_hosts"
     durable.write_private(known_hosts, run.inventory.known_hosts)
-    durable.write_private(private / "inventory.json", json.dumps(literal(run.inventory.document(known_hosts)), ensure_ascii=False))
+    durable.write_private(private / "inventory.json", json.dumps(literal(run.inventory.document(known_hosts, modules)), ensure_ascii=False))
     known = literal({**run.variables, "staging": str(folder / "staging")})
     durable.write_private(private / "vars.json", json.dumps(known, ensure_ascii=False))
     job = {
@@ -246,9 +247,18 @@ def clean_all(attempt_id: str) -> None:
 
 
 def remote_dirs(attempt_id: str) -> list[str]:
-    """Return where, on the targets, the modules of this attempt's playbooks lie that began and left no result: they may go on there."""
+    """Return where, on the targets, the modules of this attempt's playbooks lie that began and left no result: they may go on there.
+
+    Of hosts behind SSH it is the end of the path, since the home that it begins with is known there only.
+    """
     found = [started.parent for started in (settings().runs_dir / attempt_id).glob("*/started")]
-    return sorted(str(short_dir(folder) / "remote") for folder in found if durable.read_json(folder / "result.json") is None)
+    lost = [folder for folder in found if durable.read_json(folder / "result.json") is None]
+    return sorted(where for folder in lost for where in (str(short_dir(folder) / "remote"), f"{MODULES.removeprefix('~')}/{modules_of(folder)}"))
+
+
+def modules_of(folder: Path) -> str:
+    """Return the name of the folder for a run's modules on hosts behind SSH (targets.inventory.MODULES)."""
+    return f"qg-{short_dir(folder).name}"
 
 
 def short_dir(folder: Path) -> Path:

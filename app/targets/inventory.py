@@ -16,6 +16,7 @@ from gates.text import Text
 
 GROUPS = ("engine", "storage", "loadgen", "bmc")
 MACHINE_MAX = 150
+MODULES = "~/.ansible/tmp"  # where Ansible puts its modules on hosts behind SSH; emptied and removed by playbooks/remove.yml
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -54,14 +55,18 @@ class Inventory:
             return self.groups[pattern]
         return [pattern] if pattern in self.hostvars else []
 
-    def document(self, known_hosts_file: Path) -> dict[str, Any]:
-        """Return the inventory as Ansible's YAML plugin reads it; it may hold secrets, so the file is 0600 and short-lived."""
+    def document(self, known_hosts_file: Path, modules: str = "") -> dict[str, Any]:
+        """Return the inventory as Ansible's YAML plugin reads it; it may hold secrets, so the file is 0600 and short-lived.
+
+        `modules`: the folder below MODULES in which a run's modules lie on hosts behind SSH, so that a cancel can tell them from those of others.
+        """
         hosts = {name: dict(variables) for name, variables in self.hostvars.items()}
         for variables in hosts.values():
             if variables["ansible_connection"] == "ssh":
                 variables["ansible_ssh_common_args"] = (
                     f"-o UserKnownHostsFile={known_hosts_file} -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes"
                 )
+                variables["ansible_remote_tmp"] = f"{MODULES}/{modules}".rstrip("/")
         return {"all": {"hosts": hosts, "children": {group: {"hosts": {name: {} for name in names}} for group, names in self.groups.items()}}}
 
 
@@ -175,7 +180,6 @@ def _ssh(name: str, host: dict[str, Any]) -> tuple[dict[str, Any], str, str]:
         "ansible_host": address,
         "ansible_port": port,
         "ansible_python_interpreter": host.get("python") or "/usr/bin/python3",
-        "ansible_remote_tmp": "~/.ansible/tmp",
         "qg_root": host.get("root") or root_of(str(host.get("user") or "")),
     }
     if host.get("user"):

@@ -84,7 +84,8 @@ def _module(attempt_id: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     run.mkdir(parents=True)
     for name in ("lock", "started"):
         (run / name).touch()
-    program, told = runs.short_dir(run) / "remote" / "ansible-tmp-1" / "AnsiballZ_command.py", folder / "told"
+    where = folder / ".ansible" / "tmp" / runs.modules_of(run)  # as below the home of whoever connects
+    program, told = where / "ansible-tmp-1" / "AnsiballZ_command.py", folder / "told"
     program.parent.mkdir(parents=True)
     program.write_text(MODULE)
     process = subprocess.Popen([sys.executable, str(program), str(told)], start_new_session=True)

@@ -11,6 +11,7 @@ import pytest
 
 from app.engine import marker, runs
 from app.settings import settings
+from app.targets.inventory import build
 from app.targets.probe_archive import build_probe
 from tests.engine_kit import wait_for
 
@@ -78,7 +79,21 @@ def test_only_runs_that_began_and_left_no_result_may_have_left_a_module(state: P
         folder.mkdir(parents=True)
         for file in files:
             (folder / file).write_text("{}")
-    assert runs.remote_dirs("x") == [str(runs.short_dir(settings().runs_dir / "x" / "a") / "remote")]
+    short = runs.short_dir(settings().runs_dir / "x" / "a")
+    assert runs.remote_dirs("x") == [f"/.ansible/tmp/qg-{short.name}", str(short / "remote")]
+
+
+def test_a_run_names_the_folder_of_its_modules_behind_ssh_as_a_stop_looks_for_it_and_a_look_makes_none(state: Path) -> None:
+    host = {"groups": ["engine"], "connection": "ssh", "address": "127.0.1.1", "host_key": "ssh-ed25519 AAAA"}
+    inventory, told = build(code="X", targets={"hosts": {"gpu01": host}}, state_dir=state), []
+    for name in ("start-1", "poll-1"):
+        run = runs.PlaybookRun("x", "run-1", name, Path("job_start.yml"), inventory, {}, 9, "here")
+        run.folder.mkdir(parents=True)
+        runs.prepare(run)
+        told.append(json.loads((run.folder / "private" / "inventory.json").read_text())["all"]["hosts"]["gpu01"]["ansible_remote_tmp"])
+    (settings().runs_dir / "x" / "run-1-start-1" / "started").touch()
+    assert told[0].removeprefix("~") in runs.remote_dirs("x")
+    assert told[1] == "~/.ansible/tmp"
 
 
 def test_a_stop_asks_all_hosts_at_once_and_waits_for_none_that_does_not_answer(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 `python3 -I - PROBE ROOT ATTEMPT FENCE [look|attempt|all [LEFT [TAKEN_OVER]]]`. `look` only prints {why}. With `all` every job below the root is
 stopped, whoever started it (for a removal).
-LEFT is a JSON list of Ansible's temporary directories of playbooks that were ended on the controller: modules that run from there go on.
+LEFT is a JSON list of Ansible's temporary directories (or ends of their paths) of playbooks that were ended on the controller: modules that run
+from there go on.
 TAKEN_OVER is what another host of the attempt said of it: polls of a new controller reach the client alone, and the engine may run elsewhere.
 Prints {state, jobs, modules, engine, measured, known, why, could_not_stop: [sentences]}: `modules` counts the processes of such modules that were
 ended; `known` are the ids of the attempt's jobs that this host has, whatever became of them;
