@@ -20,7 +20,7 @@ from app.kit.i18n import N_
 from app.settings import ROOT, settings
 from app.web import health
 from app.web.asgi import BodyLimit, PlainAddress, Shell
-from app.web.pages import account, approvals, attempts, board, door, downloads, judgements, register, revise, whatif
+from app.web.pages import account, approvals, attempts, board, door, downloads, judgements, register, revise, whatif, wipes
 from app.web.render import problem_page
 from app.web.security import SignInNeeded, sign_in_url
 
@@ -65,6 +65,7 @@ def create_app() -> ASGIApp:
         register.router,
         revise.router,
         whatif.router,
+        wipes.router,
         account.router,
     ):
         web.include_router(router)

@@ -13,7 +13,8 @@ import app.engagements.models
 import app.engine.models
 import app.evidence.models
 import app.plans.models
-import app.reports.models  # noqa: F401
+import app.reports.models
+import app.wipes.models  # noqa: F401
 from app.kit.db import Base, UtcDateTime, engine_for
 from app.settings import settings
 

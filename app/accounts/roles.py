@@ -38,6 +38,7 @@ class Permission(StrEnum):
     JUDGE = "judge"
     RECORD_DEVIATION = "record_deviation"
     REMOVE_FROM_TARGETS = "remove_from_targets"
+    ORDER_WIPE = "order_wipe"
     EXPORT_EVIDENCE = "export_evidence"
     APPROVE = "approve"
     MANAGE_USERS = "manage_users"
@@ -56,12 +57,13 @@ _ENGINEER = _VIEWER | {
     Permission.JUDGE,
     Permission.RECORD_DEVIATION,
     Permission.REMOVE_FROM_TARGETS,
+    Permission.ORDER_WIPE,
 }
 
 GRANTS: dict[Role, frozenset[Permission]] = {
     Role.VIEWER: _VIEWER,
     Role.ENGINEER: _ENGINEER,
-    Role.APPROVER: _VIEWER | {Permission.APPROVE, Permission.CLAIM_RIG_CAUSE, Permission.RECORD_DEVIATION},
+    Role.APPROVER: _VIEWER | {Permission.APPROVE, Permission.CLAIM_RIG_CAUSE, Permission.RECORD_DEVIATION, Permission.ORDER_WIPE},
     # An administrator runs the service. To approve is a party's act and takes the role approver.
     Role.ADMIN: _ENGINEER | {Permission.MANAGE_USERS},
 }

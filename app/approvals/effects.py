@@ -22,7 +22,7 @@ def follow(s: Session, engagement: Engagement, item: Item, actor: Actor) -> None
     agreed = engagement_facts.decisions(repository.approvals_for(s, item.kind, item.id), item.kind, item.id).agreed
     if agreed and item.kind == "plan" and (revision := plans.revision(s, item.id)):
         seal(s, revision, actor)
-    # Consent, a sign-off, a rig cause, a lifted stop and a closing take effect by themselves: the rules read the approvals.
+    # Consent, a sign-off, a rig cause, a lifted stop, a closing and a wipe take effect by themselves: the rules read the approvals.
     facts = engagement_facts.settle(s, engagement, actor)
     if item.kind == "conditional" and (attempt := attempts.attempt(s, item.id)) and (judged := judgements.newest(s, item.id)):
         keep_baseline(s, engagement, attempt, judged.document, facts, actor)

@@ -29,6 +29,9 @@ from app.plans import repository as plans
 from app.plans.models import PlanRevision
 from app.plans.reading import plan_of
 from app.reports.models import Report
+from app.wipes import repository as wipes
+from app.wipes import views as wipe_views
+from app.wipes.models import WipeOrder
 from gates.canonical import sha256_of
 from gates.model import Verdict
 from gates.pipeline import engagement_state
@@ -36,7 +39,7 @@ from gates.pipeline_facts import Decisions, Facts, State
 from gates.text import Text
 from gates.transitions import RunStatus
 
-KINDS = ("plan", "conditional", "sign_off", "rig_cause", "soak_cause", "waiver", "stop_loss", "close")
+KINDS = ("plan", "conditional", "sign_off", "rig_cause", "soak_cause", "waiver", "stop_loss", "close", "wipe")
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class _Rows:
     reports: dict[str, dict[str, Report]]
     deviations: list[Deviation]
     causes: list[AttemptCause]
+    wipes: list[WipeOrder]
 
 
 def items(s: Session, engagement: Engagement) -> list[Item]:
@@ -93,9 +97,11 @@ def items(s: Session, engagement: Engagement) -> list[Item]:
         newest_reports(s, ids),
         deviations.deviations_of(s, engagement.id),
         causes.newest_of(s, ids),
+        wipes.orders_of(s, engagement.id),
     )
     of_attempts = (item for a in tries if not a.rehearsal for item in _of_attempt(rows, a))
-    return [*_plans(rows), *of_attempts, *(_waiver(rows, d) for d in rows.deviations if d.kind == "waiver"), _close(rows)]
+    of_register = (_waiver(rows, d) for d in rows.deviations if d.kind == "waiver")
+    return [*_plans(rows), *of_attempts, *of_register, *(_wipe(rows, w) for w in rows.wipes), _close(rows)]
 
 
 def _plans(rows: _Rows) -> Iterator[Item]:
@@ -187,6 +193,28 @@ def _waiver(rows: _Rows, d: Deviation) -> Item:
     )
     refusal = pair(N_("{label} was closed already, by {name}."), label=label, name=d.closed_by) if d.closed_at else None
     return replace(_item(rows, "waiver", d.id, deviation_views.digest(d), title, reason, refusal=refusal), gate=gate)
+
+
+def _wipe(rows: _Rows, w: WipeOrder) -> Item:
+    """Return a wipe of drives. The hash names way and serial numbers; without both parties' approval of it the wiping play cannot start."""
+    label, refusal = wipe_views.label(w), None
+    if w.started_at:
+        refusal = pair(N_("{label} was begun already; what is wiped cannot be brought back."), label=label)
+    elif w.withdrawn_at:
+        refusal = pair(N_("{label} was withdrawn, by {name}."), label=label, name=w.withdrawn_by)
+    reason = pair(
+        N_(
+            "{way}, on {hosts}: {serials}. Ordered by {person}: {reason} All data on these drives is destroyed for good. "
+            "It is begun only when both approve."
+        ),
+        way=in_words("wipe_way", w.way),
+        hosts=", ".join(wipe_views.hosts_of(w)),
+        serials=", ".join(wipe_views.serials_of(w)),
+        person=w.ordered_by,
+        reason=w.reason,
+    )
+    title = pair(N_("Wipe {label}, drives: {count}"), label=label, count=len(w.drives))
+    return _item(rows, "wipe", w.id, wipe_views.digest(w), title, reason, refusal=refusal)
 
 
 def _close(rows: _Rows) -> Item:

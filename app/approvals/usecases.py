@@ -22,6 +22,7 @@ from app.kit.db import new_id
 from app.kit.errors import BadInput, Conflict, FieldProblem, Forbidden, NotFound, Refused
 from app.kit.i18n import N_
 from app.plans import repository as plans
+from app.wipes import repository as wipes
 
 DECISIONS = ("approve", "reject")
 SHORTEST_REASON, LONGEST_COMMENT = 2, 4000  # two characters are a word in Chinese
@@ -154,6 +155,9 @@ def _find(s: Session, kind: str, object_id: str, actor: Actor) -> tuple[Engageme
     elif kind == "waiver":
         entry = deviations.deviation(s, object_id)
         engagement_id = entry.engagement_id if entry else ""
+    elif kind == "wipe":
+        order = wipes.order(s, object_id)
+        engagement_id = order.engagement_id if order else ""
     else:
         cause = s.get(AttemptCause, object_id) if kind == "soak_cause" else None
         attempt = attempts.attempt(s, cause.attempt_id if cause else object_id)

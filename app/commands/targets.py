@@ -1,4 +1,4 @@
-"""`quadgate targets remove ENGAGEMENT`: take everything of ours away from an engagement's targets, and say what is left where."""
+"""`quadgate targets remove ENGAGEMENT`: take everything of ours away from an engagement's targets, and say what is left where. Wipes: wipes.py."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from app.commands import wipes
 from app.commands.language import ask, say
 from app.kit.i18n import N_
 
@@ -23,12 +24,8 @@ commands = typer.Typer(no_args_is_help=True, help=N_("The hosts that engagements
 
 def register(app: typer.Typer) -> None:
     """Add the commands below `targets`."""
+    wipes.register(commands)
     app.add_typer(commands, name="targets")
-
-
-@commands.callback()
-def _group() -> None:
-    """Keep `targets` a group while it has one command only."""
 
 
 @commands.command(help=HELP)

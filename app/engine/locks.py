@@ -15,6 +15,7 @@ from app.attempts.models import Attempt
 from app.engine.models import HostLock, TargetRemoval
 from app.engine.rows import insert_new
 from app.kit.db import write_session
+from app.wipes.models import WipeOrder
 from gates.transitions import RunStatus
 
 
@@ -77,9 +78,9 @@ def release(s: Session, attempt_id: str) -> None:
 
 
 def _living(s: Session, attempt_id: str) -> bool:
-    """Tell whether an attempt, or an order to remove, is still going on."""
+    """Tell whether an attempt, or an order to remove or to wipe, is still going on."""
     status = s.scalar(select(Attempt.status).where(Attempt.id == attempt_id))
     if status is not None:
         return not RunStatus(status).ended
-    order = s.get(TargetRemoval, attempt_id)
+    order = s.get(TargetRemoval, attempt_id) or s.get(WipeOrder, attempt_id)
     return order is not None and order.finished_at is None

@@ -24,7 +24,7 @@ class HostLock(Base):
 
     __tablename__ = "host_lock"
     target: Mapped[str] = mapped_column(String(160), primary_key=True)  # targets.inventory.Inventory.machines
-    attempt_id: Mapped[str | None] = mapped_column(String(36))  # an attempt, or a TargetRemoval
+    attempt_id: Mapped[str | None] = mapped_column(String(36))  # an attempt, a TargetRemoval, or a WipeOrder
     fence: Mapped[int] = mapped_column(default=0)
 
 

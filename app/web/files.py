@@ -20,6 +20,7 @@ from app.kit.db import read_session
 from app.reports import usecases as reports
 from app.settings import settings
 from app.web.lines import all_lines
+from app.wipes import usecases as wipes
 
 SANDBOX = {"Content-Security-Policy": "default-src 'none'; sandbox", "X-Content-Type-Options": "nosniff"}
 LOG_BATCH = 2000
@@ -67,6 +68,13 @@ def scan(sha256: str) -> Response:
     data = store.read(sha256)
     kind = kind_of(data) or "bin"
     return attachment(data, f"scan-{sha256[:16]}.{kind}", SCAN_TYPES.get(kind, "application/octet-stream"))
+
+
+def of_wipe(file_id: str, actor: Actor) -> Response:
+    """Return a file that a wipe brought home. Raises NotFound for an unknown or foreign one."""
+    with read_session() as s:
+        name, data = wipes.wipe_file(s, file_id=file_id, actor=actor)
+    return attachment(data, name, "application/octet-stream")
 
 
 def log_text(attempt_id: str, actor: Actor) -> Response:

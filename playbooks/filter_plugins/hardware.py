@@ -86,7 +86,7 @@ def wipe_answer(done: Mapping[str, Any], journal: str, order: Mapping[str, Any])
         "wanted": "an answer for every drive",
         "evidence": "records.jsonl",
     }
-    facts = {"records": list(last.values()), "approvals": order["approvals"]}
+    facts = {"records": list(last.values()), "approvals": order["approvals"], "order_hash": order.get("order_hash")}
     return {"part": "wipe", "verb": "apply", "changed": sorted(last), "checks": [row], "wrong": [row], "facts": facts}
 
 
@@ -103,6 +103,7 @@ def return_slip(answer: Mapping[str, Any], site: Mapping[str, Any], host: str) -
         "pieces": rows,
         "drives_not_wiped": left,
         "approvals": answer["facts"]["approvals"],
+        "order_hash": answer["facts"].get("order_hash"),
         "signed": {"vendor": None, "customer": None},
     }
 

@@ -20,7 +20,8 @@ import app.engagements.models
 import app.engine.models
 import app.evidence.models
 import app.plans.models
-import app.reports.models  # noqa: F401
+import app.reports.models
+import app.wipes.models  # noqa: F401
 from app.kit.db import Base, engine_for
 from app.kit.migrate import current, head, upgrade
 from app.settings import settings

@@ -23,6 +23,7 @@ from app.web import files, views
 from app.web.render import page
 from app.web.security import Guest, checked_form, signed_in, text_of
 from app.web.starter import STARTER
+from app.wipes.views import brief
 
 router = APIRouter()
 Signed = Annotated[Guest, Depends(signed_in)]
@@ -96,7 +97,7 @@ def engagement_page(request: Request, who: Guest, engagement_id: str, error: Qua
     with read_session() as s:
         data = engagements.overview(s, engagement_id=engagement_id, actor=who.actor)
         pending = approvals.pending(s, actor=who.actor)
-        removed = removal.latest(s, engagement_id)
+        removed, wiped = removal.latest(s, engagement_id), brief(s, engagement_id)
         absent = accounts.without_account(s, {person["login"] for people in data["people"].values() for person in people})
     return page(
         request,
@@ -106,6 +107,7 @@ def engagement_page(request: Request, who: Guest, engagement_id: str, error: Qua
         next=views.next_step(data, pending, who.locale),
         absent=absent,
         removed=removed,
+        wiped=wiped,
         marks=views.marks(data, simulated=data["simulated"]),
         inbox=sum(bool(p["mine"]) for p in pending),
         **refusal(error, who),

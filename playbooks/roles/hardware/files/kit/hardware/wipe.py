@@ -32,7 +32,8 @@ def apply(host: Host) -> Dict[str, Any]:
             raise Refused(
                 "%s (%s) is in use by %s. Nothing was wiped; remove the volume first." % (drives[serial]["device"], serial, ", ".join(used))
             )
-    return {"records": [_recorded(host, serial, drives[serial]) for serial in order["serials"]], "approvals": order["approvals"]}
+    records = [_recorded(host, serial, drives[serial]) for serial in order["serials"]]
+    return {"records": records, "approvals": order["approvals"], "order_hash": order.get("order_hash")}
 
 
 def _recorded(host: Host, serial: str, drive: Dict[str, Any]) -> Dict[str, Any]:
