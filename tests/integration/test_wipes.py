@@ -62,7 +62,7 @@ def test_nothing_is_begun_without_a_person_of_each_party_and_the_approval_names_
         assert all(serial in item["reason"][language] for serial in SERIALS for language in ("en", "zh-CN"))
         for actors in ((), (cast.chen_jing,), (second,)):
             decide(s, "wipe", *actors)
-            with pytest.raises(Refused, match="lacks the approval of: (Vendor, )?Customer"):
+            with pytest.raises(Refused, match=r"lacks the approval of: (Vendor, )?Customer"):
                 wiping.begin(s, order_id=order.id, actor=command_line())
         for robot in (command_line(), replace(cast.wang_fang, via="token")):
             with pytest.raises(Forbidden):
