@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from gates.plan_clients import PlannedClient
-from gates.schema import Choice, Exact, Items, Maybe, Measure, Section, Table, Whole, Words, YesNo, later, of, section
+from gates.schema import Choice, Day, Exact, Items, Maybe, Measure, Section, Table, Whole, Words, YesNo, later, of, section
 from gates.units import Quantity
 
 GATES = ("G1", "G2", "G3", "G4")
@@ -42,7 +42,7 @@ _ONE = Decimal(1)
 _RATIO = Exact(Decimal(0), _ONE)
 _OPEN_RATIO = Exact(Decimal(0), _ONE, open_low=True)
 _GAIN = Exact(Decimal(-1), Decimal(1000))
-_TIME = Measure("time", open_low=True)
+_TIME = Measure("time", open_low=True, high=Decimal(10 * 366 * 86400))  # ten years: what is longer is a typing error, and no calendar holds its end
 _TIERS = Items(Whole(1, 4096), least=1)
 
 
@@ -82,7 +82,7 @@ class Header:
 class Calendar:
     """Weeks for each gate. Overrun is reported and never changes a verdict."""
 
-    start: str | None = of(Maybe(Words(r"\d{4}-\d{2}-\d{2}", "a date such as 2026-12-01, in quotes", "带引号的日期，如 2026-12-01")))
+    start: str | None = of(Maybe(Day()))
     weeks: dict[str, int] = _by_gate(Whole(1, 104))
 
 
@@ -393,4 +393,4 @@ class Rig:
     """Whether the target is simulated, and how its time is scaled."""
 
     simulated: bool = of(YesNo())
-    time_scale: Decimal = of(Exact(Decimal(0), Decimal(10**6), open_low=True))
+    time_scale: Decimal = of(Exact(Decimal("0.1"), Decimal(10**6)))

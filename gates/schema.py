@@ -12,11 +12,12 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
 from gates.canonical import decimal_text, writable
-from gates.text import Text
+from gates.text import Text, seen
 from gates.units import BadQuantity, Quantity, parse_quantity, units_of
 
 _NUMBER = re.compile(r"[-+]?[0-9]{1,60}(\.[0-9]{0,60})?([eE][-+]?[0-9]{1,3})?")
@@ -183,8 +184,22 @@ class Words(_Same):
     says_zh: str = "1 到 200 个字符的单行文字"
 
     def read(self, value: Any, path: str, problems: Problems) -> Any:
-        if not isinstance(value, str) or not re.fullmatch(self.pattern, value):
+        if not isinstance(value, str) or not re.fullmatch(self.pattern, value) or not seen(value):
             return problems.expected(path, value, self.says, self.says_zh)
+        return value
+
+
+@dataclass(frozen=True)
+class Day(_Same):
+    """A day of the calendar, e.g. 2026-12-01, within two centuries: what is reckoned from it is a day as well."""
+
+    def read(self, value: Any, path: str, problems: Problems) -> Any:
+        try:
+            known = isinstance(value, str) and re.fullmatch(r"2[01][0-9]{2}-[0-9]{2}-[0-9]{2}", value) and date.fromisoformat(value)
+        except ValueError:  # the 30th of February
+            known = None
+        if not known:
+            return problems.expected(path, value, "a date of the calendar such as 2026-12-01, in quotes", "带引号的日历日期，如 2026-12-01")
         return value
 
 

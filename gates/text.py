@@ -6,8 +6,12 @@ offline and printed in two editions of one report. A test checks that both halve
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
+
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and patterns by their category, and nothing on paper
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class Text:
     def in_language(self, language: str) -> str:
         """Return the half for a locale name: anything that starts with zh is Chinese."""
         return self.zh if language.startswith("zh") else self.en
+
+
+def seen(text: str) -> str:
+    """Return what of a text can be seen: without spaces, control and format characters (a zero-width space), and letters that are blank."""
+    return "".join(c for c in text if unicodedata.category(c) not in _UNSEEN and c not in _BLANK)
 
 
 def amid(term: str) -> str:

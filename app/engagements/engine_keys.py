@@ -41,12 +41,15 @@ _UNREAD = Text(": nothing would read it", "，不会被读取")
 
 
 def check_engine_keys(targets: Any, problems: Problems) -> None:
-    """Add a sentence for each key of a section `targets` that nothing would read, and for each figure of the physics that is no number.
+    """Add a sentence for each key of a section `targets` that nothing would read, and for each figure that is no number.
 
     What has another shape altogether, and an unknown kind of engine, is said elsewhere.
     """
     engine, arms = (targets.get(key) if isinstance(targets, Mapping) else None for key in ("engine", "arms"))
     kind = str(engine.get("kind")) if isinstance(engine, Mapping) else ""
+    if isinstance(engine, Mapping) and engine.get("start_timeout_s") is not None and not _is_number(engine["start_timeout_s"]):
+        path = "targets.engine.start_timeout_s"  # the service itself reckons with it
+        problems.expected(path, engine["start_timeout_s"], "seconds as a number, 0 or more", "以秒计的数，不小于 0")
     if isinstance(engine, Mapping) and kind == "lab" and engine.get("physics") is not None:
         _check_map(engine["physics"], "targets.engine.physics", PHYSICS, PHYSICS, problems)
     for arm, keys in arms.items() if isinstance(arms, Mapping) else ():
@@ -65,5 +68,9 @@ def _check_map(given: Any, path: str, known: Iterable[str], numbers: Iterable[st
     for key, value in given.items():
         if key not in known and not (free and str(key).startswith(FREE)):
             problems.unknown(path, str(key), known, why=_UNREAD)
-        elif key in numbers and (isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not value >= 0):
+        elif key in numbers and not _is_number(value):
             problems.expected(join(path, str(key)), value, "a number, 0 or more", "不小于 0 的数")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and bool(value >= 0)

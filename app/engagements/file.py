@@ -12,6 +12,7 @@ from app.engagements.network import check_pairs, check_switches, check_with_plan
 from app.engagements.shape import FILE
 from app.kit.errors import BadInput, FieldProblem
 from app.kit.i18n import N_
+from app.targets.literal import RESERVED
 from gates.canonical import plain
 from gates.plan import InvalidPlan, Plan, load_yaml, parse_plan
 from gates.schema import BAD, Problems, join
@@ -79,6 +80,7 @@ def _checked(document: Any) -> tuple[Any, Plan | None, list[SchemaProblem]]:
     """Return what was read (or BAD), the plan (or None), and every problem."""
     problems = Problems()
     _no_secrets(document, problems)
+    _no_reserved_keys(document, problems)
     read = FILE.read(document, "", problems)
     if isinstance(document, Mapping):
         check_engine_keys(document.get("targets"), problems)  # beside the shape: what is wrong elsewhere must not hide it
@@ -151,6 +153,15 @@ def _no_secrets(document: Any, problems: Problems) -> None:
                 path,
                 "a secret must not stand in this file; store it as a credential and name it under `credential`.",
                 "此文件中不得出现明文秘密；请保存为凭据，并在 `credential` 中引用其名称。",
+            )
+
+
+def _no_reserved_keys(document: Any, problems: Problems) -> None:
+    """Refuse keys that Ansible would take for a mark of its own in the data that playbooks get."""
+    for path, key, _ in _walk(document, ""):
+        if key.startswith(RESERVED):
+            problems.add(
+                path, f"keys that begin with {RESERVED} are Ansible's own; name it otherwise.", f"以 {RESERVED} 开头的键为 Ansible 保留；请改名。"
             )
 
 

@@ -64,6 +64,15 @@ CHANGES = {
     "RDMA between one host and itself": ("  rack: lab", PAIRS.format(far="array01"), "/targets/rdma_bandwidth/pairs/0/far_host", "one host"),
     "RDMA against a host that is not there": ("  rack: lab", PAIRS.format(far="gpu09"), "/targets/rdma_bandwidth/pairs/0/far_host", "gpu09"),
     "RDMA required and no pair": ("plan:\n", "plan:\n  evidence: {required: [rdma_bandwidth]}\n", "/plan/evidence/required", "names no pair"),
+    "a time to start with its unit": (
+        "    kind: lab ",
+        "    start_timeout_s: 10 min\n    kind: lab ",
+        "/targets/engine/start_timeout_s",
+        "seconds as a number",
+    ),
+    "a key of Ansible's own": ("  rack: lab", "  rack: lab\n  facts: {__ansible_unsafe: x}", "/targets/facts/__ansible_unsafe", "Ansible's own"),
+    "a day that no calendar has": ("plan:\n", "plan:\n  calendar: {start: 2026-02-30}\n", "/plan/calendar/start", "2026-02-30"),
+    "a name that nobody sees": ("customer: 示例智算科技有限公司", 'customer: "\\u200b\\u3164"', "/engagement/customer", "1 to 200"),
     "no YAML": ("engagement:\n", "engagement: [\n", "", "line"),
     "code with spaces": ("code: DEMO", "code: my demo", "/engagement/code", "capital letters"),
 }

@@ -71,6 +71,13 @@ def test_differences_are_merged_key_by_key_and_lists_as_a_whole():
         ({"arms": {"once": ["recompute"]}}, "arms.once", "placebo"),
         ({"validity": {"device_bytes_ratio": ["1.2", "1.1"]}}, "validity.device_bytes_ratio", "below"),
         ({"workload": {"sampling": {"temperature": 1}}}, "workload.sampling.temperature", "from 0 to 0"),
+        ({"calendar": {"start": "2026-02-30"}}, "calendar.start", "date of the calendar"),
+        ({"calendar": {"start": "9999-12-31"}}, "calendar.start", "date of the calendar"),
+        ({"calendar": {"start": "２０２６-１２-０１"}}, "calendar.start", "date of the calendar"),
+        ({"g4": {"duration": "999999999 h"}}, "g4.duration", "<= 316224000"),
+        ({"workload": {"run_timeout": "9" * 30 + " d"}}, "workload.run_timeout", "<= 316224000"),
+        ({"rig": {"simulated": True, "time_scale": "1e-60"}}, "rig.time_scale", ">= 0.1"),
+        ({"g1": {"order": "\u200b\u3164"}}, "g1.order", "text of"),
     ],
 )
 def test_every_mistake_is_a_sentence_that_names_the_field(differences, path, says):
