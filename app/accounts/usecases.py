@@ -23,6 +23,7 @@ from app.kit.clock import now
 from app.kit.db import is_id, new_id, write_session, writes
 from app.kit.errors import BadInput, FieldProblem, Forbidden, NotFound
 from app.kit.i18n import LOCALES, N_
+from gates.text import seen
 
 IDLE = timedelta(minutes=30)
 ABSOLUTE = timedelta(hours=12)
@@ -109,8 +110,8 @@ def actor_of_session(s: Session, token: str, *, noted: bool = True) -> tuple[Act
     if not user.active or at >= session.expires_at or at >= session.seen_at + IDLE:
         return None
     if noted and at - session.seen_at >= SEEN_EVERY:
-        seen = update(WebSession).where(WebSession.id == session.id).values(seen_at=at)
-        _note(s, seen)
+        sight = update(WebSession).where(WebSession.id == session.id).values(seen_at=at)
+        _note(s, sight)
     return actor_of(user, "web"), session.csrf_token
 
 
@@ -125,7 +126,7 @@ def issue_token(s: Session, *, user_id: str, name: str, days: int, actor: Actor 
     problems, name = [], name.strip()
     if not 1 <= days <= LONGEST_TOKEN_DAYS:
         problems.append(FieldProblem("/days", N_("A token lives from 1 to {most} days."), {"most": LONGEST_TOKEN_DAYS}))
-    if not name:
+    if not seen(name):
         problems.append(FieldProblem("/name", N_("Say what the token is for.")))
     elif len(name) > LONGEST_TOKEN_NAME:
         problems.append(FieldProblem("/name", N_("The name of a token has at most {most} characters."), {"most": LONGEST_TOKEN_NAME}))
@@ -204,7 +205,7 @@ def _problems_of_user(s: Session, login: str, name: str, party: str, roles: list
         found.append(FieldProblem("/login", N_("A login has 2 to 80 letters, digits, dots, dashes or underscores.")))
     elif repository.user_by_login(s, login):
         found.append(FieldProblem("/login", N_("The login {login} is taken."), {"login": login}))
-    if not 1 <= len(name.strip()) <= 120:
+    if not seen(name) or len(name.strip()) > 120:
         found.append(FieldProblem("/name", N_("A name of 1 to 120 characters is needed.")))
     if len(title.strip()) > 120:
         found.append(FieldProblem("/title", N_("A title has at most 120 characters.")))

@@ -11,7 +11,7 @@ from typing import Any
 from app.kit.errors import BadInput, FieldProblem
 from app.kit.i18n import N_
 from gates.canonical import decimal_text
-from gates.text import Text
+from gates.text import Text, seen
 
 LARGEST_FILE = 20 * 1024 * 1024
 MOST_FILES = 40
@@ -39,7 +39,7 @@ def read_form(fields: Sequence[Mapping[str, Any]], form: Mapping[str, Any]) -> d
         name, value = field["name"], form.get(field["name"])
         if isinstance(value, str):
             value = value.strip()
-        if value in (None, ""):
+        if value is None or (isinstance(value, str) and not seen(value)):
             if field.get("required", True):
                 problems.append(FieldProblem(f"/form/{name}", N_("{title} is missing."), {"title": _title(field)}))
             continue
@@ -119,12 +119,12 @@ _READERS = {"text": _text, "long_text": _text, "person": _text, "bool": _bool, "
 
 
 def _same_persons(fields: Sequence[Mapping[str, Any]], entries: Mapping[str, Any]) -> list[FieldProblem]:
-    """Receivers are different people: two names that differ only in spaces or case are one person."""
-    seen: set[str] = set()
+    """Receivers are different people: two names that differ only in spaces, case or what nobody sees are one person."""
+    named: set[str] = set()
     found = []
     for field in (f for f in fields if f["type"] == "person" and f["name"] in entries):
-        person = "".join(unicodedata.normalize("NFKC", str(entries[field["name"]])).split()).casefold()
-        if person in seen:
+        person = seen(unicodedata.normalize("NFKC", str(entries[field["name"]]))).casefold()
+        if person in named:
             found.append(_wrong(field, N_("{title} must be another person than the one named before.")))
-        seen.add(person)
+        named.add(person)
     return found

@@ -26,6 +26,7 @@ from app.kit.errors import BadInput, FieldProblem, NotFound, Refused
 from app.kit.i18n import N_
 from gates.pipeline import engagement_state
 from gates.pipeline_facts import GATES, State
+from gates.text import seen
 
 KINDS = tuple(LETTERS)
 SEVERITIES = ("major", "minor")
@@ -154,6 +155,6 @@ def _problems(kind: str, gate: str, severity: str, owner_party: str) -> list[Fie
 
 
 def _text(name: str, text: str, least: int, most: int) -> list[FieldProblem]:
-    if least <= len(text) <= most and not any(c < " " and c not in "\r\n\t" for c in text):
+    if least <= len(seen(text)) and len(text) <= most and not any(c < " " and c not in "\r\n\t" for c in text):
         return []
     return [FieldProblem(f"/{name}", N_("Text of {least} to {most} characters is needed."), {"least": least, "most": most})]

@@ -54,7 +54,7 @@ def cpu_check(plan: Plan, engines: tuple[str, ...], survey: Mapping[str, HostPac
         findings.append(bad(*text, *(survey[host].answer(NAME).path for hosts in seen.values() for host in hosts), k=kinds))
     passed = Text("Processors are as they should be, with every core switched on (hosts: {k}).", "{k} 台主机的处理器符合要求，全部核心已启用。")
     value = Decimal(sum(1 for finding in findings if finding.state is State.BAD))
-    return conclude(CPU.blank(plan), findings, passed=passed.fill(k=len(survey)), value=value)
+    return conclude(CPU.blank(plan), findings, passed=passed, words={"k": len(survey)}, value=value)
 
 
 def _of_host(host: str, answer: Answer) -> Sockets | Finding:

@@ -46,9 +46,8 @@ def order_check(plan: Plan, order: Order) -> CheckResult:
     return conclude(
         ORDER.blank(plan),
         findings(),
-        passed=Text("Every ordered model is packed in the ordered quantity ({total} items).", "所有订购型号均按订购数量装箱（共 {total} 件）。").fill(
-            total=total
-        ),
+        passed=Text("Every ordered model is packed in the ordered quantity ({total} items).", "所有订购型号均按订购数量装箱（共 {total} 件）。"),
+        words={"total": total},
         value=str(len(order.packed)),
         limit=Limit("==", str(total), str(total)),
     )
@@ -187,12 +186,12 @@ def capacity_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResul
     smallest = _smallest(bound)
     # The line that is nearest to what was ordered: a value and the limit of one and the same line.
     nearest = min(smallest, key=lambda row: Fraction(row[1]) / Fraction(row[2]), default=None)
-    rows = [f"{model}: {seen:f} B >= {least:f} B".replace("{", "{{").replace("}", "}}") for model, seen, least in smallest]
-    en, zh = "Every drive holds at least the ordered capacity, {n} in all", "全部 {n} 块硬盘均不小于订购容量"
+    rows = [f"{model}: {seen:f} B >= {least:f} B" for model, seen, least in smallest]
     return conclude(
         blank,
         findings(),
-        passed=Text(f"{en} ({'; '.join(rows)}).", f"{zh}（{'；'.join(rows)}）。"),
+        passed=Text("Every drive holds at least the ordered capacity, {n} in all ({rows}).", "全部 {n} 块硬盘均不小于订购容量（{rows}）。"),
+        words={"rows": Text("; ".join(rows), "；".join(rows))},
         value=nearest[1] if nearest else None,
         limit=Limit(">=", nearest[2] if nearest else max(line.capacity for _, _, line in bound if line.capacity)),
         margin=nearest[1] - nearest[2] if nearest else None,

@@ -28,9 +28,9 @@ def memory_check(plan: Plan, survey: Mapping[str, HostPack]) -> CheckResult | di
     findings += [doubtful(host, a.problems, a.path) if a.problems else _alike(host, a) for host, a in answers.items()]
     findings += _counted({host: a for host, a in answers.items() if not a.problems})
     values = [f.value for f in findings if f.value is not None]
-    passed = Text("The memory modules of {k} hosts are alike and whole in number.", "{k} 台主机的内存条一致且数量齐整。").fill(k=len(answers))
+    passed = Text("The memory modules of {k} hosts are alike and whole in number.", "{k} 台主机的内存条一致且数量齐整。")
     brought = any(answer.tool for answer in answers.values())
-    result = conclude(MEMORY.blank(plan), findings, passed=passed, value=max(values) if values else None)
+    result = conclude(MEMORY.blank(plan), findings, passed=passed, words={"k": len(answers)}, value=max(values) if values else None)
     return by_agreement(MEMORY, plan, result, brought=brought)
 
 

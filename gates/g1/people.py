@@ -12,7 +12,7 @@ from gates.model import CheckResult, Observation, Reading
 from gates.readers.common import available
 from gates.readers.registry import read
 from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
-from gates.text import Text
+from gates.text import Text, seen
 
 if TYPE_CHECKING:
     from gates.bundle import Bundle
@@ -101,8 +101,9 @@ def people_checks(plan: Plan, bundle: Bundle, order: Order) -> Iterator[CheckRes
     yield conclude(
         RECEIVERS.blank(plan),
         _receiver_findings(plan, reading, names),
-        passed=Text("Received by {names}.", "签收人：{names}。").fill(names=", ".join(names.values())),
-        value=str(len({n.casefold() for n in names.values()})),
+        passed=Text("Received by {names}.", "签收人：{names}。"),
+        words={"names": ", ".join(names.values())},
+        value=str(len({_person(n) for n in names.values()})),
     )
     shots = [good("{p}", "{p}", path, p=path.removeprefix(ROOT)) for path in photos] or [
         unknown("no photo was attached", "未附照片", FORM, remedy=_PHOTO)
@@ -153,20 +154,24 @@ def _exceptions(reading: Reading, order: Order) -> Iterator[Finding]:
 
 def _receivers(reading: Reading | None) -> dict[str, str]:
     rows = [o for o in (reading.observations if reading else ()) if o.quantity == "unpacking.receiver"]
-    return {o.labels["party"]: str(o.value) for o in rows if available(str(o.value))}
+    return {o.labels["party"]: str(o.value) for o in rows if available(str(o.value)) and seen(str(o.value))}
 
 
 def _receiver_findings(plan: Plan, reading: Reading | None, names: dict[str, str]) -> Iterator[Finding]:
     if reading is None:
         yield unknown("the form was not filled in", "未填写检验表", remedy=_FORM)
         return
-    seen: dict[str, str] = {}
+    known: dict[str, str] = {}
     for party in receivers(plan):
         name = names.get(party)
         if name is None:
             yield unknown("no receiver is named for {party}", "未填写 {party} 的签收人", FORM, party=party)
-        elif name.casefold() in seen:
-            yield bad("{name} is named for {a} and for {b}", "{name} 同时为 {a} 与 {b} 签收", FORM, name=name, a=seen[name.casefold()], b=party)
+        elif (before := known.setdefault(_person(name), party)) != party:
+            yield bad("{name} is named for {a} and for {b}", "{name} 同时为 {a} 与 {b} 签收", FORM, name=name, a=before, b=party)
         else:
-            seen[name.casefold()] = party
             yield good("{name}", "{name}", FORM, name=name)
+
+
+def _person(name: str) -> str:
+    """Return what tells one person from another: what of the name can be seen, in whatever case."""
+    return seen(name).casefold()

@@ -41,8 +41,8 @@ def host_check(plan: Plan, expected: dict[str, tuple[str, ...]], survey: dict[st
                     yield good("{h} ({s})", "{h}（{s}）", pack.path("host.json"), h=host, s=pack.step)
 
     names = sorted({*survey, *storage})
-    passed = Text("All hosts brought their evidence: {names}.", "全部主机均已带回证据：{names}。").fill(names=", ".join(names))
-    return conclude(HOSTS.blank(plan), findings(), passed=passed, value=str(len(names)))
+    passed = Text("All hosts brought their evidence: {names}.", "全部主机均已带回证据：{names}。")
+    return conclude(HOSTS.blank(plan), findings(), passed=passed, words={"names": ", ".join(names)}, value=str(len(names)))
 
 
 def gpu_check(plan: Plan, order: Order, engines: tuple[str, ...], survey: dict[str, HostPack]) -> CheckResult | dict[str, Any]:
@@ -85,7 +85,8 @@ def gpu_check(plan: Plan, order: Order, engines: tuple[str, ...], survey: dict[s
     return conclude(
         replace(blank, source="g1.order" if lines else "platform.count"),
         findings(),
-        passed=Text("{total} GPUs of the expected model.", "{total} 块预期型号的 GPU。").fill(total=total),
+        passed=Text("{total} GPUs of the expected model.", "{total} 块预期型号的 GPU。"),
+        words={"total": total},
         value=str(len(seen)),
         limit=Limit("==", str(total), str(total)),
     )

@@ -5,10 +5,11 @@ Nothing to judge is inconclusive, never a pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 from gates import remedies
@@ -64,11 +65,15 @@ def conclude(
     findings: Iterable[Finding],
     *,
     passed: Text,
+    words: Mapping[str, Any] = MappingProxyType({}),
     value: Decimal | str | None = None,
     limit: Limit | None = None,
     margin: Decimal | None = None,
 ) -> CheckResult:
-    """Return the declared check with its answer for all findings of one question; `limit` where only the order or the part tells it."""
+    """Return the declared check with its answer for all findings of one question; `limit` where only the order or the part tells it.
+
+    `words` fill the placeholders of `passed` beside `{n}`, the number of findings: all at once, since a name may hold braces of its own.
+    """
     all_of = list(findings)
     breaches = [f for f in all_of if f.state is State.BAD]
     gaps = [f for f in all_of if f.state is State.UNKNOWN]
@@ -82,7 +87,7 @@ def conclude(
         verdict, reason = Verdict.INCONCLUSIVE, Text("There was nothing to judge.", "没有可供判定的对象。")
         change = _NAMED
     else:
-        verdict, reason = Verdict.PASS, passed.fill(n=len(all_of))
+        verdict, reason = Verdict.PASS, passed.fill(n=len(all_of), **words)
     return replace(
         blank,
         verdict=verdict,

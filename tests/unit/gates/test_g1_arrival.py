@@ -311,6 +311,9 @@ def test_an_unanswered_form_is_inconclusive(whole, answers):
         ({"receiver_customer": " 李伟 "}, Verdict.FAIL),
         ({"receiver_vendor": "Li  Wei", "receiver_customer": "li wei"}, Verdict.FAIL),
         ({"receiver_vendor": {"name": "李伟", "login": "li.wei"}}, Verdict.PASS),
+        ({"receiver_customer": "李\u200b伟\u2060"}, Verdict.FAIL),
+        ({"receiver_customer": "\u200b\u3164"}, Verdict.INCONCLUSIVE),
+        ({"receiver_vendor": "Li {Wei}", "receiver_customer": "{n} {0} {"}, Verdict.PASS),
     ],
 )
 def test_two_different_people_receive_the_goods(whole, answers, verdict):
