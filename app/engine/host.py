@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,7 +85,7 @@ def _play(shares: Sequence[Share]) -> tuple[str, int | None]:
     import ansible_runner
 
     first, private = shares[0], shares[0].folder / "private"
-    inventory, more, timeout_s = private / "inventory.json", {"cmdline": f"-e @{private / 'vars.json'}"}, first.job["timeout_s"]
+    inventory, more, timeout_s = private / "inventory.json", {"cmdline": f"-e {shlex.quote(f'@{private}/vars.json')}"}, first.job["timeout_s"]
     if len(shares) > 1:  # what is known differs from host to host
         inventory, more, timeout_s = private / "round.json", {}, min(timeout_s, ROUND_S)
         durable.write_private(inventory, json.dumps(document(shares), ensure_ascii=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -26,9 +27,10 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = (), prefix: str = "") -> None:
         self._prefix = prefix
-        self._known = sorted(
-            {form for value in secrets if len(value) >= 4 for form in (value, *value.splitlines()) if len(form) >= 4}, key=len, reverse=True
-        )
+        written = {form for value in secrets if len(value) >= 4 for form in (value, *value.splitlines()) if len(form) >= 4}
+        # Ansible prints results as JSON: a quote, a backslash or a Chinese character of a secret stands there in another spelling.
+        escaped = {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in written for ascii_only in (True, False)}
+        self._known = sorted(written | escaped, key=len, reverse=True)
 
     def text(self, value: str) -> str:
         """Return a text without secrets."""

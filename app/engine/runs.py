@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from app.engine import durable, hints, marker, runner
-from app.engine.literal import literal
 from app.kit import traces
 from app.settings import settings
 from app.targets.inventory import MODULES, Inventory
+from app.targets.literal import literal
 
 
 class Look(StrEnum):
@@ -183,9 +183,9 @@ def prepare(run: PlaybookRun) -> dict[str, str]:
     modules = "" if run.name.startswith("poll") else modules_of(folder)  # a look is over in seconds, and comes by the thousand
     known_hosts = private / "known_hosts"
     durable.write_private(known_hosts, run.inventory.known_hosts)
-    durable.write_private(private / "inventory.json", json.dumps(literal(run.inventory.document(known_hosts, modules)), ensure_ascii=False))
-    known = literal({**run.variables, "staging": str(folder / "staging")})
-    durable.write_private(private / "vars.json", json.dumps(known, ensure_ascii=False))
+    told = {**run.variables, "staging": str(folder / "staging")}
+    for name, document in (("inventory.json", run.inventory.document(known_hosts, modules)), ("vars.json", told)):
+        durable.write_private(private / name, json.dumps(literal(document), ensure_ascii=False))
     job = {
         "attempt": run.attempt_id,
         "playbook": str(run.playbook),

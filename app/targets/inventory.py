@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -63,9 +64,9 @@ class Inventory:
         hosts = {name: dict(variables) for name, variables in self.hostvars.items()}
         for variables in hosts.values():
             if variables["ansible_connection"] == "ssh":
-                variables["ansible_ssh_common_args"] = (
-                    f"-o UserKnownHostsFile={known_hosts_file} -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes"
-                )
+                # Split as a shell would, and read by ssh as a list of files with %-tokens: the state folder may have any name.
+                pinned = shlex.quote('UserKnownHostsFile="' + str(known_hosts_file).replace("%", "%%") + '"')
+                variables["ansible_ssh_common_args"] = f"-o {pinned} -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes"
                 variables["ansible_remote_tmp"] = f"{MODULES}/{modules}".rstrip("/")
         return {"all": {"hosts": hosts, "children": {group: {"hosts": {name: {} for name in names}} for group, names in self.groups.items()}}}
 

@@ -25,8 +25,13 @@ def _site(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings(), "playbook_dir", PLAYBOOKS)
 
 
-def test_it_runs_a_playbook_and_stores_every_event_that_the_runner_counted() -> None:
-    attempt_id = make_attempt(playbook_step())
+def test_it_runs_a_playbook_and_stores_every_event_that_the_runner_counted(tmp_path: Path) -> None:
+    """And no word of people is evaluated on the way: what looks like a template of Ansible's reaches the target as it was written."""
+    mark = tmp_path / "evaluated"
+    words = f"50 % {{# of #}} {{{{ lookup('ansible.builtin.pipe', 'touch {mark}') }}}} {{% raw"
+    root = f"{tmp_path}/{{{{ 6 * 7 }}}} 根"
+    host = {"groups": ["engine", "loadgen"], "connection": "local", "root": root}
+    attempt_id = make_attempt(playbook_step(params={"note": words}), hosts={"gpu01": host})
     attempt = drive(attempt_id, until=ended)
     step = steps_of(attempt_id)[0]
     assert (attempt.status, attempt.problem, step.status) == ("finished", None, "done")
@@ -41,7 +46,8 @@ def test_it_runs_a_playbook_and_stores_every_event_that_the_runner_counted() -> 
         assert chain.verify(s).ok
     assert stored == result["events"] > 5
     assert path == [("queued", "start", "running"), ("running", "finish", "finished")]
-    assert result["replies"]["gpu01"]["state"] == "done"
+    reply = result["replies"]["gpu01"]
+    assert (reply["state"], reply["note"], reply["root"], mark.exists()) == ("done", words, root, False)
     assert (folder.parent / "starts").read_text().split() == [attempt_id]
 
 

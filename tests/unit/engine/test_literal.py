@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.engine.literal import literal
+from app.targets.literal import literal
 
 
 def test_only_a_text_that_could_be_a_template_is_marked_wherever_it_stands() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,13 @@ def test_the_hosts_that_a_playbook_covers_come_from_its_plays_and_from_the_expec
     book.write_text("- hosts: storage:bmc\n- hosts: [gpu02]\n- hosts: 'all:!storage'\n")
     assert reconcile.covered(book, SITE) == ["array01", "gpu02"]
     assert reconcile.covered(book, SITE, ["engine"]) == ["array01", "gpu02", "gpu01"]
+
+
+@pytest.mark.parametrize("secret", ['pass"word\\1', "密码-四七一一", "line one\nline two"])
+def test_redaction_finds_a_secret_in_the_spelling_of_json_too(secret: str) -> None:
+    for ascii_only in (True, False):
+        said = Redactor([secret]).text(f"ok: [gpu01] => {json.dumps({'msg': secret}, ensure_ascii=ascii_only)}")
+        assert said == 'ok: [gpu01] => {"msg": "[hidden]"}'
 
 
 def test_redaction_takes_secrets_and_leaves_what_people_need() -> None:
