@@ -31,6 +31,7 @@ from gates.pipeline_text import (
     NOT_INCONCLUSIVE,
     NOT_SEALED,
     ONLY_G3,
+    PLAN_REPLACED,
     RECTIFY,
     REPORT_FIRST,
     RETRY_WHY,
@@ -54,7 +55,7 @@ def _used_up(facts: Facts, gate: str) -> bool:
         return False
     last = tries[-1]
     undecided = last.extendable or (last.verdict is Verdict.CONDITIONAL and not last.consent.rejected)
-    retriable = last.status is RunStatus.ERROR and last.verdict is None  # from its failed step
+    retriable = last.status is RunStatus.ERROR and last.verdict is None and not last.replaced  # from its failed step
     return not undecided and not retriable
 
 
@@ -239,6 +240,8 @@ def may_retry(facts: Facts, attempt_id: str) -> Refusal | None:
         return Refusal("newer_attempt", NEWER)
     if not attempt.rehearsal and not facts.sealed:
         return Refusal("plan_not_sealed", NOT_SEALED)
+    if not attempt.rehearsal and attempt.replaced:
+        return Refusal("plan_replaced", PLAN_REPLACED.fill(gate=attempt.gate, number=attempt.number))
     return None
 
 
@@ -251,6 +254,7 @@ def may_extend(facts: Facts, attempt_id: str) -> Refusal | None:
         (attempt.extended, "extended_already", EXTENDED_ALREADY),
         (attempt.verdict is not Verdict.INCONCLUSIVE, "not_inconclusive", NOT_INCONCLUSIVE),
         (attempt.rig_cause.agreed, "rig_cause_agreed", RIG_CAUSE_AGREED),
+        (attempt.replaced, "plan_replaced", PLAN_REPLACED),
         (attempt.may_extend_by == 0, "not_by_pairs", NOT_BY_PAIRS),
         (attempt.status is RunStatus.ERROR, "report_first", REPORT_FIRST),
     ):

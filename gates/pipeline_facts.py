@@ -95,6 +95,7 @@ class AttemptFacts:
     outdated: bool = False  # judged on a baseline of G2 that no longer stands: it says nothing until it is judged again
     may_extend_by: int = 0  # run pairs by which its verdict says that it may be extended (DESIGN 4.6)
     extended: bool = False  # it was, or is being, extended: once is all
+    replaced: bool = False  # both parties sealed a newer plan since: what it said stays said, and nothing is added to it
     on_fail: str = "stop"  # as the plan says that this attempt ran under: a later revision does not undo a stop
     rig_cause: Decisions = Decisions()
     consent: Decisions = Decisions()
@@ -118,8 +119,11 @@ class AttemptFacts:
 
     @property
     def extendable(self) -> bool:
-        """Tell whether it is extended, and not started afresh. An approved rig cause says that its runs prove nothing: then it is not."""
-        return self.verdict is Verdict.INCONCLUSIVE and self.may_extend_by > 0 and not self.extended and not self.rig_cause.agreed
+        """Tell whether it is extended, and not started afresh. An approved rig cause says that its runs prove nothing, and a newer plan that
+        other things were agreed: then it is not.
+        """  # noqa: D205
+        open_to_it = self.verdict is Verdict.INCONCLUSIVE and self.may_extend_by > 0 and not self.extended
+        return open_to_it and not self.rig_cause.agreed and not self.replaced
 
     @property
     def extending(self) -> bool:

@@ -50,6 +50,11 @@ RIG_CAUSE_AGREED = Text(
     "Both parties approved a rig cause for attempt {number} at {gate}: its runs prove nothing and are not added to. A new attempt may start.",
     "双方已认可 {gate} 第 {number} 次尝试为测试环境原因：其轮次不作依据，不予补充。可以开始新的尝试。",
 )
+PLAN_REPLACED = Text(
+    "Attempt {number} at {gate} ran under a plan that both parties have replaced by a newer one since: nothing is added to it. "
+    "A new attempt runs under the sealed plan.",
+    "{gate} 第 {number} 次尝试所依据的计划已由双方封存的新修订取代：不再继续。新的尝试按已封存的计划进行。",
+)
 REPORT_FIRST = Text(
     "The report of attempt {number} at {gate} could not be written: retry that step first.",
     "{gate} 第 {number} 次尝试的报告未能生成：请先重试该步骤。",

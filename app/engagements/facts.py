@@ -59,6 +59,7 @@ def facts_of(
             failed=standing.failed,
             may_extend_by=a.may_extend_by,
             extended=a.extension is not None,
+            replaced=bool(sealed) and sealed[-1].revision > by_id[a.plan_id].revision,
             on_fail=plan_of(by_id[a.plan_id]).policy.on_fail[a.gate],
             rig_cause=decisions(given, "rig_cause", a.id),
             outdated=a.gate == "G3" and a.verdict is not None and standing.g2_baseline not in (None, frozen),

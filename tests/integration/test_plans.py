@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.attempts.usecases import start_attempt
+from app.attempts.usecases import retry, start_attempt
 from app.engagements.usecases import overview
 from app.kit.db import write_session
 from app.kit.errors import BadInput, Forbidden, Refused
@@ -42,6 +42,21 @@ def test_the_same_plan_again_is_no_revision_and_a_wrong_one_names_its_field(cast
         assert caught.value.errors[0].pointer == "/g3/agreement_max"
         with pytest.raises(Forbidden):
             add_revision(s, engagement_id=engagement.id, differences=TIGHTER, actor=cast.chen_jing)
+
+
+def test_an_attempt_in_error_does_not_go_on_under_a_plan_that_both_parties_have_replaced(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        broken = start_attempt(s, engagement_id=engagement.id, gate="G1", actor=cast.li_wei)
+        broken.status, broken.next_due_at = "error", None
+        add_revision(s, engagement_id=engagement.id, differences=TIGHTER, actor=cast.li_wei)
+        with pytest.raises(Refused, match="not sealed"):
+            retry(s, attempt_id=broken.id, actor=cast.li_wei)
+        decide(s, "plan", cast.wang_fang, cast.chen_jing)
+        with pytest.raises(Refused, match="replaced by a newer one"):
+            retry(s, attempt_id=broken.id, actor=cast.li_wei)
+        fresh = start_attempt(s, engagement_id=engagement.id, gate="G1", actor=cast.li_wei)
+        assert (fresh.number, fresh.plan_hash) == (2, current(s, engagement.id).hash)
 
 
 def test_the_plan_cannot_change_under_a_running_attempt_nor_after_a_stop(cast: Cast) -> None:

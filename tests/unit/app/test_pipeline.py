@@ -160,6 +160,21 @@ def test_an_error_can_be_retried_until_a_newer_attempt_exists_and_a_verdict_neve
     assert may_retry(stopped, "G1-1").code == "stopped"
 
 
+def test_nothing_is_added_to_an_attempt_once_both_parties_sealed_another_plan() -> None:
+    broken = tried("G1", None, status=RunStatus.ERROR, replaced=True)
+    assert may_retry(facts(broken), "G1-1").code == "plan_replaced"
+    assert (code(facts(broken), "G1"), next_action(facts(broken)).kind) == (None, "start")
+    assert may_retry(facts(replace(broken, rehearsal=True)), "G1-1") is None
+    passed = [tried("G1"), tried("G2")]
+    doubtful = tried("G3", Verdict.INCONCLUSIVE, may_extend_by=2, replaced=True)
+    assert may_extend(facts(*passed, doubtful), "G3-1").code == "plan_replaced"
+    assert (code(facts(*passed, doubtful), "G3"), next_action(facts(*passed, doubtful)).kind) == (None, "start")
+    used_up = [replace(doubtful, number=n) for n in (1, 2)]
+    assert engagement_state(facts(*passed, *used_up))[0] is State.NOT_CONCLUDED
+    judged = tried("G1", status=RunStatus.ERROR, replaced=True)  # only its report could not be written
+    assert may_retry(facts(judged), "G1-1") is None
+
+
 @pytest.mark.parametrize("status", [s for s in RunStatus if s is not RunStatus.ERROR])
 def test_who_retries_what_is_not_in_error_reads_its_run_status_in_the_words_of_the_pages(status: RunStatus) -> None:
     refused = may_retry(facts(tried("G1", None, status=status)), "G1-1")
