@@ -114,8 +114,7 @@ def state(facts: Facts) -> str:
     """Return the state of the document: draft, issued, or signed by both parties."""
     if facts.verdict is None or facts.attempt.get("rehearsal") or not facts.sealed_at or is_open(facts.attempt):
         return "draft"
-    signed = {a["party"] for a in facts.approvals if a["object_kind"] == "sign_off" and a["decision"] == "approve"}
-    return "signed" if {"vendor", "customer"} <= signed else "issued"
+    return "signed" if facts.signed else "issued"
 
 
 def _document(facts: Facts, words: Words, revision: int, revisions: tuple[dict[str, Any], ...]) -> dict[str, Any]:
@@ -249,7 +248,9 @@ def _consequence(facts: Facts, words: Words) -> dict[str, Any]:
         action = str((policy.get("on_fail") or {}).get(facts.gate) or "stop")
         sentences = [words(f"consequences.{action}", days=days)]
         if facts.verdict:
-            until = datetime.fromisoformat(str(facts.verdict["at"])) + timedelta(days=days)
+            since = datetime.fromisoformat(facts.since or str(facts.verdict["at"]))
+            ended = datetime.fromisoformat(str(facts.attempt.get("finished_at") or facts.since or facts.verdict["at"]))
+            until = max(ended, since) + timedelta(days=days)
             sentences.append(words("objection_until", until=f.moment(until)))
     else:
         way_on = facts.document.get("extension") or {}

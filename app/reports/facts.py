@@ -11,6 +11,8 @@ from typing import Any
 
 from gates.canonical import sha256_of
 
+_DERIVED = ("signed", "since")  # of approvals and judgements
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -29,11 +31,14 @@ class Facts:
     approvals: list[dict[str, Any]] = field(default_factory=list)
     forms: list[dict[str, Any]] = field(default_factory=list)  # manual steps: {title, fields as declared, form, photos}
     deviations: list[dict[str, Any]] = field(default_factory=list)  # entries of the register, as app.deviations.views shows them
+    signed: bool = False  # both parties signed off what holds now; words about an earlier judgement that said something else do not count
+    since: str | None = None  # when the verdict was first reached that holds
 
     @property
     def basis(self) -> str:
         """Return `sha256:<hex>` over all facts; of the manifest its files, since its time of making says nothing before a judgement."""
-        return sha256_of({**asdict(self), "manifest": self.manifest.get("files") or []})
+        told = {key: value for key, value in asdict(self).items() if key not in _DERIVED}
+        return sha256_of({**told, "manifest": self.manifest.get("files") or []})
 
     @property
     def document(self) -> dict[str, Any]:

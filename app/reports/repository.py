@@ -15,9 +15,10 @@ from app.approvals.models import Approval
 from app.attempts.forms import fields_of
 from app.attempts.models import Attempt, Step, VerdictRevision
 from app.attempts.moves import shown_reason
-from app.attempts.revisions import changes
+from app.attempts.revisions import InForce, changes, in_force
 from app.deviations import views as deviation_views
 from app.engagements import facts as engagement_facts
+from app.engagements.facts import decisions
 from app.engagements.models import Engagement
 from app.kit.errors import NotFound
 from app.kit.i18n import N_
@@ -61,6 +62,8 @@ def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
     of_tries = _verdicts(s, [a.id for a in tries])
     verdicts = {row.attempt_id: row for row in of_tries}
     firsts = {row.attempt_id: row for row in reversed(of_tries)}
+    standing = in_force(s, [attempt.id]).get(attempt.id, InForce())
+    signed = decisions(approvals.approvals_of(s, engagement.id), "sign_off", attempt.id, standing.manifest_hashes)
     newest = judged[-1] if judged else None
     register = _register(s, engagement, attempt)
     excused = {a.id for a in engagement_facts.gather(s, engagement).attempts if a.excused}
@@ -70,8 +73,8 @@ def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
         plan_hash=attempt.plan_hash,
         plan_revision=plan.revision,
         sealed_at=_iso(plan.sealed_at),
-        attempt=_attempt(attempt, verdicts.get(attempt.id), firsts.get(attempt.id), excused),
-        attempts=[_attempt(a, verdicts.get(a.id), firsts.get(a.id), excused) for a in tries],
+        attempt=_attempt(attempt, verdicts.get(attempt.id), firsts.get(attempt.id), _ending(attempt, of_tries), excused),
+        attempts=[_attempt(a, verdicts.get(a.id), firsts.get(a.id), _ending(a, of_tries), excused) for a in tries],
         verdict={**_verdict(newest), "manifest_hash": newest.manifest_hash, "document": newest.document} if newest else None,
         verdicts=[
             {**_verdict(row), "changed": changes(before.document, row.document) if before else []}
@@ -81,6 +84,8 @@ def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
         approvals=_approvals(s, engagement, attempt, plan, judged, [entry["id"] for entry in register]),
         forms=_forms(s, attempt_id, manifest),
         deviations=register,
+        signed=signed.agreed,
+        since=_iso(standing.since),
     )
 
 
@@ -109,18 +114,27 @@ def _engagement(row: Engagement) -> dict[str, Any]:
     }
 
 
-def _attempt(row: Attempt, judged: VerdictRevision | None, first: VerdictRevision | None, excused: Set[str]) -> dict[str, Any]:
+def _ending(row: Attempt, judged: Iterable[VerdictRevision]) -> VerdictRevision | None:
+    """Return the judgement that ended an attempt: its first, or the first of all runs when it was extended. Judging it again moves no end."""
+    wanted = row.extension["judged"] if row.extension else None
+    mine = [v for v in judged if v.attempt_id == row.id]
+    return next((v for v in mine if v.hash == wanted), mine[0] if mine else None)
+
+
+def _attempt(
+    row: Attempt, judged: VerdictRevision | None, first: VerdictRevision | None, ending: VerdictRevision | None, excused: Set[str]
+) -> dict[str, Any]:
     """Return an attempt as a report tells it.
 
     The report is written by the attempt's own last step: once the attempt is judged, that writing is not part of its story, and its
-    end is the time of its judgement. So the report says the same while and after it is written.
+    end is the time of the judgement that ended it. So the report says the same while and after it is written.
     An attempt that measured nothing counts from its `first` judgement (a gate without measured steps, as G1), a rehearsal never, and one that
     a rig cause took out (`excused`, told only where it is so: what older reports rest on keeps its hash) no more.
     """
     status, ended = row.status, row.finished_at
     going_on = row.extension is not None and row.extension["judged"] is None  # its newest judgement is the one before the extension
     if judged is not None and not going_on and (status not in _OVER or status == "finished"):
-        status, ended = "finished", judged.at
+        status, ended = "finished", (ending or judged).at
     return {
         "id": row.id,
         "gate": row.gate,

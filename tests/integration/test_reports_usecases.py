@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import timedelta
 
 import pypdf
 import pytest
 from sqlalchemy.orm import Session
 
+from app.accounts.actor import SYSTEM
 from app.approvals.models import Approval
+from app.attempts import revisions as judgements
 from app.attempts.models import Attempt, Step, VerdictRevision
 from app.attempts.moves import kept_reason
 from app.attempts.usecases import attempt_view, claim_rig_cause, start_attempt
@@ -26,7 +29,7 @@ from app.up.ending import STOPPED
 from gates.canonical import canonical_bytes, sha256_of
 from gates.model import StepKind
 from tests.people import Cast
-from tests.scenes import decide, engage, finish, within
+from tests.scenes import decide, document, engage, finish, within
 from tests.unit.reports import samples
 
 
@@ -36,7 +39,7 @@ def start(s: Session, cast: Cast) -> Attempt:
 
 def judge(s: Session, attempt: Attempt, revision: int = 1, verdict: str = "pass") -> VerdictRevision:
     """Keep a judgement as the engine does, with its manifest in the store."""
-    manifest = samples.manifest("G1") | {"attempt": {"id": attempt.id, "number": 1, "rehearsal": False}}
+    manifest = samples.manifest("G1") | {"attempt": {"id": attempt.id, "number": 1, "rehearsal": False}, "judge_version": f"test-{revision}"}
     kept = store.put_bytes(canonical_bytes(manifest))
     document = samples.document("G1", verdict, manifest_hash="sha256:" + kept.sha256)
     row = VerdictRevision(
@@ -121,6 +124,7 @@ def test_new_approvals_and_a_new_judgement_each_give_the_next_revision_and_the_f
         assert [r.number[-2:] for r in (first, second, late, third)] == ["R0", "R1", "R1", "R2"]
         assert "SIGNED OFF" in text_of(second)
         assert "王芳" in text_of(second)
+        assert "SIGNED OFF" not in text_of(third)  # the signatures are of a pass, and this is a fail
         data = usecases.dataset(s, attempt_id=attempt.id, language="en")
         assert [(r["revision"], r["what"]) for r in data["document"]["revisions"]] == [
             ("R0", "first issue"),
@@ -132,6 +136,22 @@ def test_new_approvals_and_a_new_judgement_each_give_the_next_revision_and_the_f
         assert latest is not None
         assert latest.id == third.id
         assert store.read(first.sha256)
+
+
+def test_judging_again_moves_neither_the_end_of_an_attempt_nor_the_days_of_objection_against_the_same_fail(cast: Cast) -> None:
+    with write_session() as s:
+        attempt = finish(s, start(s, cast), "fail")
+        attempt.finished_at = now()
+        first = judgements.newest(s, attempt.id)
+        assert first is not None
+        first.at = now() - timedelta(days=3)
+        before = usecases.dataset(s, attempt_id=attempt.id, language="en")
+        told = document(attempt, "fail", rules_hash="sha256:" + "2" * 64)
+        judgements.add(s, attempt_id=attempt.id, document=told, manifest_hash=first.manifest_hash, actor=SYSTEM)
+        after = usecases.dataset(s, attempt_id=attempt.id, language="en")
+    assert len(after["judgements"]) == 2
+    assert after["attempt"]["ended"] == before["attempt"]["ended"] == f.moment(first.at.isoformat())
+    assert after["consequence"]["sentences"] == before["consequence"]["sentences"]
 
 
 def test_the_attached_dataset_is_the_one_that_the_use_case_returns(cast: Cast) -> None:

@@ -159,12 +159,10 @@ def test_one_hint_of_simulation_is_enough_for_the_mark() -> None:
     assert (marked["simulated"], marked["state_text"]) == (True, "SIMULATED")  # never "issued" beside the mark
 
 
-def test_the_state_becomes_signed_only_when_both_parties_signed_off() -> None:
-    one = samples.approval("vendor", "sign_off", "sha256:x", "2026-12-09T01:00:00+00:00")
-    two = samples.approval("customer", "sign_off", "sha256:x", "2026-12-09T02:00:00+00:00")
-    no = samples.approval("customer", "sign_off", "sha256:x", "2026-12-09T02:00:00+00:00", decision="reject")
-    states = [build(samples.facts("G3", approvals=a), "en")["document"]["state"] for a in ([], [one], [one, no], [one, two])]
-    assert states == ["issued", "issued", "issued", "signed"]
+def test_the_state_is_signed_only_where_both_parties_signed_what_holds_now() -> None:
+    both = [samples.approval(party, "sign_off", "sha256:x", "2026-12-09T01:00:00+00:00") for party in ("vendor", "customer")]
+    states = [build(samples.facts("G3", approvals=both, signed=signed), "en")["document"]["state"] for signed in (False, True)]
+    assert states == ["issued", "signed"]
 
 
 def test_the_revision_table_says_what_changed() -> None:
