@@ -24,9 +24,9 @@ def find_attempt(s: Session, attempt_id: str, actor: Actor, *, lock: bool = Fals
         raise NotFound("no_such_attempt", N_("There is no attempt {id}."), id=attempt_id) from None
 
 
-def find_step(s: Session, step_id: str, actor: Actor) -> tuple[Step, Attempt, Engagement]:
-    """Return a step whose engagement the actor sees. Raises NotFound in both cases alike."""
+def find_step(s: Session, step_id: str, actor: Actor, *, lock: bool = False) -> tuple[Step, Attempt, Engagement]:
+    """Return a step whose engagement the actor sees. Raises NotFound in both cases alike. `lock`: as `engagements.access.find`."""
     step = repository.step(s, step_id)
     if step is None:
         raise NotFound("no_such_step", N_("There is no step {id}."), id=step_id)
-    return step, *find_attempt(s, step.attempt_id, actor)
+    return step, *find_attempt(s, step.attempt_id, actor, lock=lock)

@@ -18,6 +18,7 @@ from app.kit.errors import Refused
 from gates.text import Text
 from gates.transitions import Event, IllegalTransition, RunStatus, apply
 
+_BOTH = '{"en"'  # how a sentence of ours begins when it is kept in both languages
 CREATE = "create"  # the one event that has no status before it
 
 
@@ -66,7 +67,7 @@ def kept_reason(reason: str | Text | None) -> str:
     """Return a reason as a transition or a cancel keeps it: a person's words as they are, the service's own sentence in both languages."""
     if isinstance(reason, Text):
         return reason.en if reason.en == reason.zh else json.dumps(reason.json(), ensure_ascii=False)
-    return reason or ""
+    return f" {reason}" if reason and reason.startswith(_BOTH) else reason or ""  # a person says one and the same to readers of either language
 
 
 def audited_reason(reason: str | Text | None) -> str:
@@ -82,7 +83,7 @@ def reason_pair(kept: str) -> Text:
 
 def shown_reason(kept: str) -> str | dict[str, str]:
     """Return what `kept_reason` was given, as JSON data."""
-    if not kept.startswith('{"en"'):
+    if not kept.startswith(_BOTH):
         return kept
     try:
         told = json.loads(kept)

@@ -34,7 +34,7 @@ from gates import time_needed
 from gates.canonical import canonical_bytes, sha256_of
 from gates.model import StepKind, Verdict
 from gates.pipeline import may_retry, may_start
-from gates.text import Text
+from gates.text import Text, seen
 from gates.transitions import Event, RunStatus
 
 __all__ = [
@@ -108,12 +108,12 @@ def seed_of(plan_hash: str, gate: str, number: int, rehearsal: bool) -> int:
 def request_cancel(s: Session, *, attempt_id: str, reason: str, actor: Actor) -> Attempt:
     """Ask for a cancel; the engine ends what runs and says what it could not stop. Asking again changes nothing."""
     require(actor, Permission.CANCEL_ATTEMPT)
-    attempt, _ = access.find_attempt(s, attempt_id, actor)
+    attempt, _ = access.find_attempt(s, attempt_id, actor, lock=True)
     reason = reason_of(reason, "/reason")
     if attempt.status in (RunStatus.FINISHED, RunStatus.CANCELED) or attempt.verdict is not None:
         raise Refused("ended", N_("The attempt has ended or is judged already; there is nothing left to cancel."))
     if attempt.cancel_requested_at is None:
-        attempt.cancel_requested_at, attempt.cancel_reason = now(), reason
+        attempt.cancel_requested_at, attempt.cancel_reason = now(), moves.kept_reason(reason)
         attempt.next_due_at = database_now(s)
         s.flush()
         record(s, actor=actor, action="attempt.request_cancel", object_kind="attempt", object_id=attempt.id, data={"reason": reason})
@@ -149,7 +149,7 @@ def submit_form(s: Session, *, step_id: str, form: dict[str, Any], photos: list[
     Raises BadInput that names each field or file, Refused when the step does not wait for a person.
     """
     require(actor, Permission.SUBMIT_FORM)
-    step, attempt, _ = access.find_step(s, step_id, actor)
+    step, attempt, _ = access.find_step(s, step_id, actor, lock=True)
     if step.kind != StepKind.MANUAL or step.status != "waiting" or attempt.status != RunStatus.WAITING:
         raise Refused("not_waiting", N_("This step does not wait for a form: it is {status}."), status=in_words("step", step.status))
     if attempt.cancel_requested_at is not None:
@@ -217,7 +217,7 @@ def _counts(least: int, count: int) -> dict[str, int]:
 def reason_of(text: str, pointer: str) -> str:
     """Return a reason as it is kept. Raises BadInput when it says nothing or too much."""
     text = text.strip()
-    if not SHORTEST_REASON <= len(text) <= LONGEST_REASON:
+    if len(seen(text)) < SHORTEST_REASON or len(text) > LONGEST_REASON:
         field = FieldProblem(pointer, N_("A reason of {least} to {most} characters is needed."), {"least": SHORTEST_REASON, "most": LONGEST_REASON})
         raise BadInput("reason_needed", N_("Say why: the reason stands in the record."), [field])
     return text

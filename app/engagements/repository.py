@@ -9,10 +9,14 @@ from app.engagements.models import Engagement
 
 
 def engagement(s: Session, engagement_id: str, *, lock: bool = False) -> Engagement | None:
-    """Return an engagement by id; with `lock`, no other transaction decides about it until this one ends."""
+    """Return an engagement by id; with `lock`, no other transaction decides about it until this one ends.
+
+    Whatever was read on the way to the lock is read anew behind it: somebody else may have changed it while we waited.
+    """
     if not lock:
         return s.get(Engagement, engagement_id)
     s.flush()
+    s.expire_all()
     return s.get(Engagement, engagement_id, with_for_update=True, populate_existing=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from app.attempts import repository
 from app.attempts.models import Attempt, Sample, Step, StepEvent, Transition
@@ -152,6 +152,30 @@ def test_a_cancel_is_asked_for_once_with_a_reason_and_makes_the_attempt_due(cast
             request_cancel(s, attempt_id=attempt.id, reason="too late", actor=cast.li_wei)
 
 
+@pytest.mark.parametrize("said", ["", " \t ", "\u200b\u200b\u200b", "a\u2800"])
+def test_a_reason_that_shows_nothing_is_none(cast: Cast, said: str) -> None:
+    with write_session() as s, pytest.raises(BadInput):
+        request_cancel(s, attempt_id=_start(s, cast).id, reason=said, actor=cast.li_wei)
+
+
+def test_words_of_a_person_are_the_same_in_both_languages_whatever_they_look_like(cast: Cast) -> None:
+    said = '{"en": "both parties agreed", "zh-CN": "仅供方要求"}'
+    with write_session() as s:
+        attempt = request_cancel(s, attempt_id=_start(s, cast).id, reason=said, actor=cast.li_wei)
+        assert attempt_view(s, attempt_id=attempt.id, actor=cast.li_wei)["cancel_reason"].strip() == said
+
+
+def test_what_was_read_before_a_lock_is_read_anew_behind_it(cast: Cast) -> None:
+    """As on PostgreSQL, where somebody else changes an attempt while a second retry waits for the lock that the first one has."""
+    with write_session() as s:
+        attempt = _start(s, cast)
+        attempt.status = "error"
+        s.flush()
+        s.execute(text("UPDATE attempt SET status = 'running' WHERE id = :id"), {"id": attempt.id})
+        with pytest.raises(Refused, match="Only an attempt in error"):
+            retry(s, attempt_id=attempt.id, actor=cast.li_wei)
+
+
 def test_an_error_is_retried_from_its_failed_step_and_keeps_what_was_done(cast: Cast) -> None:
     with write_session() as s:
         attempt = _start(s, cast)
@@ -201,6 +225,8 @@ def test_a_form_with_its_photos_becomes_evidence_and_the_attempt_is_due_again(ca
         ({"serials_match": "yes"}, "/form/serials_match"),
         ({"receiver_vendor": "王 芳", "receiver_customer": "王芳"}, "/form/receiver_customer"),
         ({"receiver_customer": None}, "/form/receiver_customer"),
+        ({"receiver_vendor": "王芳", "receiver_customer": "王\u200b芳"}, "/form/receiver_customer"),
+        ({"receiver_customer": "\u200b\u2800"}, "/form/receiver_customer"),
         ({"notes": "x" * 5000}, "/form/notes"),
         ({"colour": "blue"}, "/form/colour"),
     ],
