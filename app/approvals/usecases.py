@@ -23,6 +23,7 @@ from app.kit.errors import BadInput, Conflict, FieldProblem, Forbidden, NotFound
 from app.kit.i18n import N_
 from app.plans import repository as plans
 from app.wipes import repository as wipes
+from gates.text import seen
 
 DECISIONS = ("approve", "reject")
 SHORTEST_REASON, LONGEST_COMMENT = 2, 4000  # two characters are a word in Chinese
@@ -43,15 +44,15 @@ def approve(
     """Record a decision and, when both parties agree by it, let its effect follow in the same transaction.
 
     The party is the person's own, never the request's. Raises Forbidden for a token, the command line, another role, or a person whom
-    the engagement does not name; Conflict when the object changed since it was looked at; Refused when it cannot be decided now or
+    the engagement does not name as an approver; Conflict when the object changed since it was looked at; Refused when it cannot be decided now or
     this person has decided; BadInput for a rejection without a reason.
     """
     require(actor, Permission.APPROVE)
     engagement, item = _find(s, object_kind, object_id, actor)
-    if not access.named(actor, engagement):
+    if not access.approves(actor, engagement):
         raise Forbidden(
             "not_named",
-            N_("{name} is not among the people whom engagement {engagement} names for that party."),
+            N_("{name} is not among the approvers whom engagement {engagement} names for that party."),
             name=actor.name,
             engagement=engagement.code,
         )
@@ -97,7 +98,7 @@ def pending(s: Session, *, actor: Actor) -> list[dict[str, Any]]:
     found = []
     for engagement in repository.engagements(s):
         if access.sees(actor, engagement):
-            may = actor.may(Permission.APPROVE) and access.named(actor, engagement)
+            may = actor.may(Permission.APPROVE) and access.approves(actor, engagement)
             found += [_pending(engagement, item, actor, may) for item in objects.items(s, engagement) if item.refusal is None]
     return found
 
@@ -174,7 +175,7 @@ def _check_decision(decision: str, comment: str) -> None:
     problems = []
     if decision not in DECISIONS:
         problems.append(FieldProblem("/decision", N_("The decision is approve or reject.")))
-    if decision == "reject" and len(comment.strip()) < SHORTEST_REASON:
+    if decision == "reject" and len(seen(comment)) < SHORTEST_REASON:
         problems.append(FieldProblem("/comment", N_("A rejection needs a reason: say what would have to change.")))
     if len(comment) > LONGEST_COMMENT:
         problems.append(FieldProblem("/comment", N_("A comment has at most {most} characters."), {"most": LONGEST_COMMENT}))

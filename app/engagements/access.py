@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy.orm import Session
 
 from app.accounts.actor import Actor
-from app.accounts.roles import Party, Permission
+from app.accounts.roles import Party, Permission, Role
 from app.engagements import repository
 from app.engagements.models import Engagement
 from app.kit.errors import NotFound
@@ -24,8 +26,16 @@ def sees(actor: Actor, engagement: Engagement) -> bool:
 
 def named(actor: Actor, engagement: Engagement) -> bool:
     """Tell whether the engagement names this person for the person's own party."""
-    people = engagement.people.get(actor.party, [])
-    return any(str(person["login"]).lower() == actor.login.lower() for person in people)
+    return bool(_entries(actor, engagement))
+
+
+def approves(actor: Actor, engagement: Engagement) -> bool:
+    """Tell whether the engagement names this person as an approver of the person's own party: an account may be one elsewhere only."""
+    return any(str(Role.APPROVER) in person["roles"] for person in _entries(actor, engagement))
+
+
+def _entries(actor: Actor, engagement: Engagement) -> list[dict[str, Any]]:
+    return [person for person in engagement.people.get(actor.party, []) if str(person["login"]).lower() == actor.login.lower()]
 
 
 def find(s: Session, engagement_id: str, actor: Actor, *, lock: bool = False) -> Engagement:

@@ -20,7 +20,7 @@ from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, Conflict, Forbidden, NotFound, Refused
 from app.plans.usecases import add_revision, current
 from tests.people import Cast, by_token
-from tests.scenes import decide, engage, finish, run
+from tests.scenes import DEMO, decide, engage, finish, run
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 64
 
@@ -47,7 +47,7 @@ def test_one_party_alone_seals_nothing_and_both_seal_in_the_same_transaction(cas
 def test_two_people_of_one_party_are_still_one_party(cast: Cast) -> None:
     second = replace(cast.li_wei, roles=frozenset({"engineer", "approver"}))
     with write_session() as s:
-        engagement = engage(s, cast, sealed=False)
+        engagement = engage(s, cast, DEMO.replace("roles: [engineer]", "roles: [engineer, approver]", 1), sealed=False)
         _seal(s, engagement, cast.chen_jing)
         _seal(s, engagement, second)
         assert current(s, engagement.id).sealed_at is None
@@ -77,6 +77,15 @@ def test_an_approver_whom_the_engagement_does_not_name_decides_nothing(cast: Cas
         with pytest.raises(NotFound):
             _seal(s, engagement, stranger)
         assert not any(item["mine"] for item in pending(s, actor=colleague))
+
+
+def test_whom_the_engagement_names_for_something_else_decides_nothing_in_it_though_his_account_may_elsewhere(cast: Cast) -> None:
+    engineer = replace(cast.zhao_lei, roles=frozenset({"engineer", "approver"}))
+    with write_session() as s:
+        engagement = engage(s, cast, sealed=False)
+        with pytest.raises(Forbidden, match="not among the approvers"):
+            _seal(s, engagement, engineer)
+        assert not any(item["mine"] for item in pending(s, actor=engineer))
 
 
 def test_who_looked_at_an_older_hash_is_told_that_it_changed(cast: Cast) -> None:
