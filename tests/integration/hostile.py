@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from app.web.pages import account, approvals, attempts, board, door, downloads, register, revise, wipes
+from app.web.pages import account, approvals, attempts, board, door, downloads, judgements, register, revise, whatif, wipes
 from tests.integration.web_client import Browser, Robot, demo_engagement
 from tests.people import Cast
 
@@ -22,7 +22,7 @@ def api_addresses(robot: Robot) -> list[tuple[str, str]]:
 
 def web_addresses() -> list[tuple[str, str]]:
     """Return method and path of every page."""
-    routers = [module.router for module in (account, approvals, attempts, board, door, downloads, register, revise, wipes)]
+    routers = [module.router for module in (account, approvals, attempts, board, door, downloads, judgements, register, revise, whatif, wipes)]
     return [(method, route.path) for router in routers for route in router.routes for method in sorted(route.methods)]  # type: ignore[attr-defined]
 
 
