@@ -248,9 +248,7 @@ def _consequence(facts: Facts, words: Words) -> dict[str, Any]:
         action = str((policy.get("on_fail") or {}).get(facts.gate) or "stop")
         sentences = [words(f"consequences.{action}", days=days)]
         if facts.verdict:
-            since = datetime.fromisoformat(facts.since or str(facts.verdict["at"]))
-            ended = datetime.fromisoformat(str(facts.attempt.get("finished_at") or facts.since or facts.verdict["at"]))
-            until = max(ended, since) + timedelta(days=days)
+            until = datetime.fromisoformat(facts.since or str(facts.verdict["at"])) + timedelta(days=days)
             sentences.append(words("objection_until", until=f.moment(until)))
     else:
         way_on = facts.document.get("extension") or {}

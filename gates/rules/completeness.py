@@ -40,7 +40,7 @@ def gather(plan: Plan, bundle: Bundle, steps: Sequence[StepSpec], *, known: Sequ
             continue
         pack = read_pack(bundle, step.key, hosts[0], names, plan.g4.fatal_counters)
         problems += [p for p in pack.problems if p.code != "missing"]  # missing files are listed by identity already
-        problems += [*_wrong_job(bundle, step, pack), *_phase_problems(step, pack)]
+        problems += [*_wrong_job(bundle, step, pack), *_phase_problems(step, pack), *_several_boots(step, pack)]
         tiers = [int(t["tier"]) for t in step.params["tiers"]]
         stats = {tier: tier_stats(pack.of("measure", tier), tier) for tier in tiers}
         runs.append(Run(step, pack, {tier: found for tier, found in stats.items() if found is not None}))
@@ -153,6 +153,21 @@ def _phase_problems(step: StepSpec, pack: Pack) -> list[Problem]:
             )
             problems.append(Problem("phase", text, where))
     return problems
+
+
+def _several_boots(step: StepSpec, pack: Pack) -> list[Problem]:
+    """Return a problem when a run spans boots of its host: their clocks have nothing in common. A soak goes on after a reboot, by its own rules."""
+    boots = {r.boot_id for r in pack.requests} | {
+        str(b) for b in (*(p.get("boot_id") for p in pack.phases), pack.exit.get("boot_id")) if b is not None
+    }
+    if step.params["kind"] == "soak" or len(boots) < 2:
+        return []
+    where = pack.path("records.jsonl")
+    text = Text(
+        "{p}: the run spans {n} boots of the host, and times of one boot cannot be held against those of another.",
+        "{p}：该轮跨越主机的 {n} 次开机，不同开机的时间不可比较。",
+    )
+    return [Problem("boots", text.fill(p=where, n=len(boots)), where)]
 
 
 def _soak_phase(pack: Pack, tier: int | None) -> dict[str, Any] | None:

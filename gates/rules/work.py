@@ -98,7 +98,8 @@ def _prompts_differ(data: Findings, run: Run, tier: int) -> Text | None:
         return Text("{n} prompts of {who} were used elsewhere.", "{who}中有 {n} 个提示在别处用过。").fill(n=len(again), who=who)
     if mine != {r.prompt_sha256 for r in first.pack.of("measure", tier)}:
         return Text(f"the prompts are not those of {first.key}.", f"提示与 {first.key} 不同。")
-    declared = next((t for t in run.pack.workload.get("tiers") or () if at(t, "tier") == tier), None)
+    told = run.pack.workload.get("tiers")
+    declared = next((t for t in (told if isinstance(told, list) else ()) if at(t, "tier") == tier), None)
     ordered = "\n".join(r.prompt_sha256 for r in sorted(run.pack.of("measure", tier), key=lambda r: r.prompt))
     if at(declared, "prompts_sha256") != hashlib.sha256(ordered.encode()).hexdigest():
         return Text("the prompts sent are not those that workload.json declares.", "所发提示与 workload.json 声明的不符。")

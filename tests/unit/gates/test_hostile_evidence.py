@@ -16,7 +16,27 @@ TINY = {
     "g4": {"tier": 2},
 }
 RAW = "RAW:"  # written into the JSON without quotes
-HOSTILE = [None, "", "\ud800", "\0", True, -1, 0, 1.5, 10**400, [], {}, [[]], {"a": 1}, "NaN", "1e999999999", "1e-999999999", "Infinity"]
+HOSTILE = [
+    None,
+    "",
+    "{n}{",
+    "{0.x}",
+    "\ud800",
+    "\0",
+    True,
+    -1,
+    0,
+    1.5,
+    10**400,
+    [],
+    {},
+    [[]],
+    {"a": 1},
+    "NaN",
+    "1e999999999",
+    "1e-999999999",
+    "Infinity",
+]
 HOSTILE += [f"{RAW}{raw}" for raw in ("NaN", "Infinity", "1e999999999", "1e-999999999", "9" * 5000, "[" * 3000 + "]" * 3000, '{"a":1,"a":2}', "")]
 
 
@@ -75,6 +95,26 @@ def test_one_hostile_value_anywhere_ends_in_a_verdict_or_a_sentence(make):
             assert ends(evidence) in {*map(str, Verdict), "unreadable"}, (path, what)
         finally:
             evidence.files[path] = whole
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_list_of_tiers_that_is_none_ends_in_a_verdict(hostile):
+    evidence = g2_evidence(plan=small_plan(TINY))
+    path = evidence.path("run-1", "workload.json")
+    evidence.files[path] = with_value(json.loads(evidence.files[path]), ("tiers",), hostile).encode("utf-8", "surrogatepass")
+    assert ends(evidence) in {"invalid", "inconclusive"}
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "phases.jsonl", "exit.json"])
+def test_a_run_whose_times_are_of_two_boots_of_the_host_is_no_pass(name):
+    evidence = g2_evidence(plan=small_plan(TINY))
+    if name == "exit.json":
+        evidence.json("run-1", name, lambda d: d.update(boot_id="another"))
+    else:
+        evidence.lines("run-1", name, lambda rows: [*rows[:-1], {**rows[-1], "boot_id": "another"}])
+    document = judge(evidence.bundle())
+    assert document["verdict"] == "inconclusive"
+    assert "spans 2 boots" in next(c["reason"]["en"] for c in document["checks"] if c["id"] == "g2.evidence")
 
 
 @pytest.mark.parametrize(
