@@ -209,5 +209,6 @@ def read_bundle(path: Path | str, *, expect_manifest: str | None = None) -> Bund
         )
     for name in bundle.files:
         bundle._verified[name] = source.verify(name, bundle.files[name])
+    source.check_container()
     _ = bundle.plan  # its hash must hold before anybody relies on it
     return bundle

@@ -12,6 +12,7 @@ from typing import Any
 
 from gates.bundle_form import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, Unreadable, stays_inside
 from gates.system_words import said
+from gates.zip_layout import check_layout
 
 DAMAGE = (OSError, KeyError, EOFError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)  # of a zip, as Python names it
 MAX_RATIO = 400  # of a zip member: text journals shrink about tenfold, a bomb a thousandfold
@@ -52,6 +53,10 @@ class Source(ABC):
     def where(self, name: str) -> Path:
         """Return the file on disk that holds the bytes of one file."""
 
+    @abstractmethod
+    def check_container(self) -> None:
+        """Raise Unreadable when what the files lie in holds anything beside them."""
+
     def verify(self, name: str, entry: Mapping[str, Any]) -> object | None:
         """Check one file against its manifest entry without holding it in memory; return its state, as it was throughout."""
         digest, size, before = hashlib.sha256(), 0, self.state(name)
@@ -71,6 +76,9 @@ class Source(ABC):
 class _Directory(Source):
     def __init__(self, root: Path) -> None:
         self.root = root
+
+    def check_container(self) -> None:
+        pass  # its members are all that there is
 
     def where(self, name: str) -> Path:
         return self.root / name
@@ -114,6 +122,10 @@ class _Zip(Source):
 
     def where(self, name: str) -> Path:  # noqa: ARG002 - one file holds them all
         return self.path
+
+    def check_container(self) -> None:
+        with self.path.open("rb") as file:
+            check_layout(file)
 
     def members(self) -> Iterator[tuple[str, int]]:
         infos = self.zip.infolist()
