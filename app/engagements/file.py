@@ -14,6 +14,7 @@ from app.kit.errors import BadInput, FieldProblem
 from app.kit.i18n import N_
 from app.targets.literal import RESERVED
 from gates.canonical import plain
+from gates.g1.order import ordered_of
 from gates.plan import InvalidPlan, Plan, load_yaml, parse_plan
 from gates.schema import BAD, Problems, join
 from gates.schema import FieldProblem as SchemaProblem
@@ -192,6 +193,14 @@ def _check_together(data: dict[str, Any], problems: Problems) -> None:
                 "nobody has the role approver, so nothing could be agreed.",
                 "无人具有 approver 角色，无法确认任何事项。",
             )
+    order = data["order"]
+    named = ordered_of(order["model"], ((line["model"], line["quantity"]) for line in order["lines"]))
+    if named != order["quantity"]:
+        problems.add(
+            "order.quantity",
+            f"says {order['quantity']} of {order['model']}, and the lines name {named}; both say the same of the order.",
+            f"为 {order['model']} 共 {order['quantity']} 件，而各行合计 {named} 件；两处须相同。",
+        )
     for i, piece in enumerate(data["packing_list"]):
         if piece.get("host") not in (None, *targets["hosts"]):
             hosts = ", ".join(targets["hosts"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -74,6 +74,8 @@ def parse_order(inputs: Mapping[str, Any]) -> Order:
     lines = [line for i, raw in enumerate(raw_lines if isinstance(raw_lines, list) else [], 1) if (line := _line(raw, i, problems))]
     if not lines:
         problems.append(Text("the order names nothing", "订单没有任何内容"))
+    if order.get("lines") and (order.get("model") is not None or order.get("quantity") is not None):
+        problems += _headline(order, lines)
     packing = inputs.get("packing_list")
     packed = [item for i, raw in enumerate(packing if isinstance(packing, list) else [], 1) if (item := _packed(raw, i, problems))]
     if not packed:
@@ -84,6 +86,21 @@ def parse_order(inputs: Mapping[str, Any]) -> Order:
             problems.append(Text("serial number {s} stands twice in the packing list", "序列号 {s} 在装箱单中重复").fill(s=item.serial))
         seen.add(item.serial)
     return Order(tuple(lines), tuple(packed), tuple(problems))
+
+
+def ordered_of(model: str, lines: Iterable[tuple[str, int]]) -> int:
+    """Return how many pieces the lines (model, quantity) order of a model, by its whole name: `FX100 rails` are no FX100."""
+    return sum(quantity for name, quantity in lines if name.strip().casefold() == model.strip().casefold())
+
+
+def _headline(order: Mapping[str, Any], lines: Sequence[Line]) -> list[Text]:
+    """Return a problem when what the order is for, model and quantity, is not what its lines name."""
+    model, quantity = order.get("model"), order.get("quantity")
+    named = ordered_of(str(model), ((line.model, line.quantity) for line in lines)) if _filled(model) else 0
+    if isinstance(quantity, int) and not isinstance(quantity, bool) and named == quantity:
+        return []
+    text = Text("the order is for {q} of {m}, and its lines name {n}", "订单为 {m} 共 {q} 件，而各行合计 {n} 件")
+    return [text.fill(q=str(quantity)[:40], m=str(model)[:80], n=named)]
 
 
 def _line(raw: Any, number: int, problems: list[Text]) -> Line | None:
@@ -112,6 +129,8 @@ def _packed(raw: Any, number: int, problems: list[Text]) -> Packed | None:
         problems.append(Text("packing list item {n} lacks kind, model or serial number", "装箱单第 {n} 项缺少类别、型号或序列号").fill(n=number))
         return None
     host, firmware = raw.get("host"), raw.get("firmware")
+    if not all(value is None or _filled(value) for value in (host, firmware)):
+        problems.append(Text("packing list item {n} names a host or firmware that is no text", "装箱单第 {n} 项的主机或固件不是文字").fill(n=number))
     return Packed(
         raw["kind"].strip(), raw["model"].strip(), raw["serial"].strip(), host if _filled(host) else None, str(firmware).strip() if firmware else None
     )

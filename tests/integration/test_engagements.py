@@ -72,6 +72,8 @@ CHANGES = {
     ),
     "a key of Ansible's own": ("  rack: lab", "  rack: lab\n  facts: {__ansible_unsafe: x}", "/targets/facts/__ansible_unsafe", "Ansible's own"),
     "a day that no calendar has": ("plan:\n", "plan:\n  calendar: {start: 2026-02-30}\n", "/plan/calendar/start", "2026-02-30"),
+    "another quantity than the lines": ("  quantity: 1\n", "  quantity: 2\n", "/order/quantity", "the lines name 1"),
+    "another model than the lines": ("  model: FX100\n", "  model: FX200\n", "/order/quantity", "the lines name 0"),
     "a name that nobody sees": ("customer: 示例智算科技有限公司", 'customer: "\\u200b\\u3164"', "/engagement/customer", "1 to 200"),
     "no YAML": ("engagement:\n", "engagement: [\n", "", "line"),
     "code with spaces": ("code: DEMO", "code: my demo", "/engagement/code", "capital letters"),

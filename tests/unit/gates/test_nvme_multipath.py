@@ -132,6 +132,7 @@ def two_heads(files: Files, *, cntlid: str, nqn: str) -> Files:
         head,
         head | {"serial": "HEAD2", "host": "array02"},
     ]
+    told["order"]["quantity"] = 2
     told["order"]["lines"] = [line | ({"quantity": 2} if line["kind"] == "array" else {}) for line in told["order"]["lines"] if line["kind"] != "nic"]
     for step in ("survey", "storage"):
         out[f"evidence/{step}/array02/dmidecode.out"] = text.replace(head["serial"], "HEAD2").encode()
