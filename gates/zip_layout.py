@@ -22,6 +22,7 @@ _END = struct.Struct("<4s4H2LH")
 _SIZES = struct.Struct("<3L")
 _DESCRIBED_BEHIND = 8  # flag: CRC and sizes follow the data
 _ZIP64, _ZIP64_COUNT = 0xFFFFFFFF, 0xFFFF
+_LARGE = 2 * 10**9  # bytes of one file; packers prepare for ZIP64 from a little below 2 GiB on
 _LARGEST_DIRECTORY = 64 * 1024**2
 _OURS = (0x0314, 20, 0, 33, 0, 0o644 << 16, b"")  # app.evidence.bundles: packed by Unix, version 2.0, at 1980-01-01, rw-r--r--, no extra
 
@@ -38,7 +39,7 @@ class _Entry:
 
 
 def check_layout(file: BinaryIO) -> None:
-    """Raise Unreadable unless a zip is its files and nothing else. One beyond 4 GiB is described by other records, which are left to the reader."""
+    """Raise Unreadable unless a zip is its files and nothing else. Very large ones are described by other records, which are left to the reader."""
     size = file.seek(0, os.SEEK_END)
     file.seek(size - _END.size)
     _, disk, begins_on, here, count, length, begin, comment = _END.unpack(file.read(_END.size))
@@ -48,7 +49,7 @@ def check_layout(file: BinaryIO) -> None:
         raise _odd("its last record does not fit", "末尾记录不符")
     file.seek(begin)
     entries = _directory(file.read(length), count)
-    if any(_ZIP64 in (*e.sizes, e.offset) for e in entries):
+    if any(_ZIP64 in (*e.sizes, e.offset) or e.sizes[2] > _LARGE for e in entries):
         return
     at = 0
     for entry in sorted(entries, key=lambda e: e.offset):

@@ -28,6 +28,7 @@ _DECIMAL = rb"-?(?:0|[1-9]\d*+)\.\d++(?:[eE][+-]?\d++)?"
 # ASCII without quotes and control characters; where the first line has an escape, that too, but no half of a surrogate pair.
 _PLAIN = rb"[ !#-\[\]-~]*+"
 _INSIDE = _PLAIN + rb"(?:\\(?:[\"\\/bfnrt]|u(?![dD][89abABcdefCDEF])[0-9a-fA-F]{4})" + _PLAIN + rb")*+"
+_NEVER = rb"(?!)"
 _WORD, _ESCAPED = b'"' + _PLAIN + b'"', b'"' + _INSIDE + b'"'
 
 
@@ -95,6 +96,8 @@ def _object(row: Mapping[str, Any], at: Path, wanted: Wanted, groups: list[Path]
 def _value(value: Any, at: Path, wanted: Wanted, groups: list[Path]) -> bytes:
     if isinstance(value, Mapping):
         return _object(value, at, wanted, groups)
+    if at in wanted.exact and not (value is None or isinstance(value, str | int)):
+        return _NEVER  # no value that such a field can have: each of these lines is read strictly
     if at in wanted.exact or value is None or isinstance(value, bool):
         return re.escape(json.dumps(value).encode())
     if isinstance(value, int):

@@ -105,6 +105,21 @@ def test_a_list_of_tiers_that_is_none_ends_in_a_verdict(hostile):
     assert ends(evidence) in {"invalid", "inconclusive"}
 
 
+def test_a_fraction_or_a_list_in_a_field_that_shapes_a_line_ends_in_a_verdict():
+    evidence = g4_evidence()
+    for name, path, raw in (
+        ("telemetry.jsonl", ("engine", "start_ticks"), "0.1"),
+        ("telemetry.jsonl", ("boot_id",), "[0.5]"),
+        ("records.jsonl", ("http_status",), "200.0"),
+        ("records.jsonl", ("tier",), '[{"a": 8.0}]'),
+    ):
+        whole = evidence.files[evidence.path("soak", name)]
+        first, rest = whole.split(b"\n", 1)
+        evidence.files[evidence.path("soak", name)] = with_value(json.loads(first), path, RAW + raw).encode() + b"\n" + rest
+        assert ends(evidence) in {*map(str, Verdict)}, (name, path)
+        evidence.files[evidence.path("soak", name)] = whole
+
+
 @pytest.mark.parametrize("name", ["records.jsonl", "phases.jsonl", "exit.json"])
 def test_a_run_whose_times_are_of_two_boots_of_the_host_is_no_pass(name):
     evidence = g2_evidence(plan=small_plan(TINY))
