@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import struct
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -24,6 +26,9 @@ _DESCRIBED_BEHIND = 8  # flag: CRC and sizes follow the data
 _ZIP64, _ZIP64_COUNT = 0xFFFFFFFF, 0xFFFF
 _LARGE = 2 * 10**9  # bytes of one file; packers prepare for ZIP64 from a little below 2 GiB on
 _LARGEST_DIRECTORY = 64 * 1024**2
+_LOOKED_INTO = 4 * 1024**2  # bytes of a file whose data are unpacked and packed once more
+_LEVEL = 6  # app.evidence.bundles
+_ENCRYPTED = 1
 _OURS = (0x0314, 20, 0, 33, 0, 0o644 << 16, b"")  # app.evidence.bundles: packed by Unix, version 2.0, at 1980-01-01, rw-r--r--, no extra
 
 
@@ -49,13 +54,14 @@ def check_layout(file: BinaryIO) -> None:
         raise _odd("its last record does not fit", "末尾记录不符")
     file.seek(begin)
     entries = _directory(file.read(length), count)
-    if any(_ZIP64 in (*e.sizes, e.offset) or e.sizes[2] > _LARGE for e in entries):
+    if any(_ZIP64 in (*e.sizes, e.offset) for e in entries):
         return
     at = 0
     for entry in sorted(entries, key=lambda e: e.offset):
         if entry.offset != at:
             raise _odd(f"something lies before {_shown(entry)}, or is in its place", f"{_shown(entry)} 之前或其位置另有内容")
         at = _end_of(file, entry)
+        _check_data(file, entry)
     if at != begin:
         raise _odd("something lies between its files and its directory", "文件与目录之间另有内容")
     _check_stamps(entries)
@@ -89,6 +95,8 @@ def _end_of(file: BinaryIO, entry: _Entry) -> int:
     mark, *described, crc, packed, unpacked, name, extra = _LOCAL.unpack(head)
     behind = bool(entry.described[1] & _DESCRIBED_BEHIND)
     sizes = (0, 0, 0) if behind and not crc | packed | unpacked else entry.sizes
+    if entry.sizes[2] > _LARGE and packed == unpacked == _ZIP64:
+        described[0], sizes = entry.described[0], (entry.sizes[0], _ZIP64, _ZIP64)
     if mark != b"PK\x03\x04" or tuple(described) != entry.described or (crc, packed, unpacked) != sizes or file.read(name) != entry.name:
         raise _odd(f"it describes {_shown(entry)} in two ways", f"对 {_shown(entry)} 的两处描述不一致")
     end = entry.offset + _LOCAL.size + name + extra + entry.sizes[1]
@@ -100,6 +108,31 @@ def _end_of(file: BinaryIO, entry: _Entry) -> int:
         if said.startswith(prefix + wanted):
             return end + len(prefix) + _SIZES.size
     raise _odd(f"it describes {_shown(entry)} in two ways", f"对 {_shown(entry)} 的两处描述不一致")
+
+
+def _check_data(file: BinaryIO, entry: _Entry) -> None:
+    """Compare the end of a file's packed data with the end of what it unpacks to: readers of zips stop before they look at the last bits.
+
+    Up to 7 bits behind the end are filling. They show where packing the data anew gives the same bytes but for the last.
+    """
+    crc, size, unpacked = entry.sizes
+    if entry.described[2] != zipfile.ZIP_DEFLATED or unpacked > _LOOKED_INTO or entry.described[1] & _ENCRYPTED:
+        return
+    file.seek(entry.offset + _LOCAL.size - 4)
+    name, extra = struct.unpack("<2H", file.read(4))
+    file.seek(name + extra, os.SEEK_CUR)
+    packed, inflate = file.read(size), zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        data = inflate.decompress(packed, unpacked + 1)
+        whole = len(data) == unpacked and zlib.crc32(data) == crc and inflate.eof and not inflate.unused_data
+    except zlib.error:
+        whole = False
+    if whole:
+        deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+        again = deflate.compress(data) + deflate.flush()
+        whole = again == packed or again[:-1] != packed[:-1]
+    if not whole:
+        raise _odd(f"the data of {_shown(entry)} do not end as they should", f"{_shown(entry)} 的数据结尾不符")
 
 
 def _check_stamps(entries: Sequence[_Entry]) -> None:
