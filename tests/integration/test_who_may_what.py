@@ -123,10 +123,12 @@ def test_nobody_and_nobody_of_another_customer_gets_an_answer_by_any_route(cast:
         robot.http.headers.pop("Authorization")
     before, csrf, answered = rows(), page.csrf(), []
     for number, (method, pattern, address) in enumerate([*addresses(api, ids), *addresses(web_addresses(), ids)]):
+        if pattern in ("/sign-in", "/sign-out"):
+            continue  # the door itself
         status = asked(robot.http if address.startswith("/api") else page.http, method, pattern, address, csrf, number)
         about = "{" in pattern and not pattern.startswith(OWN)
         wanted = {401, 303, 403} if who == "nobody" else {403, 404, 409, 422} if about else {200, 201, 303, 403, 404, 422}
-        if status not in wanted and not (who == "nobody" and pattern in ("/sign-in",)):
+        if status not in wanted:
             answered.append(f"{method} {pattern}: {status}")
     assert answered == []
     assert rows() == before
