@@ -52,7 +52,9 @@ def why(title: Text, verdict: Verdict, checks: Sequence[CheckResult], way_on: Ma
         return _SENTENCES[verdict].fill(g=title, n=len(blocking), tail=_nearest(blocking), beside=_beside(checks))
     deciding = [c for c in blocking if c.verdict is verdict]
     if not deciding:
-        return _SENTENCES[verdict].fill(g=title, what=Text("no check decides", "没有起决定作用的检查项"), tail=_UNSAID, more="", beside=_beside(checks))
+        return _SENTENCES[verdict].fill(
+            g=title, what=Text("no check decides", "没有起决定作用的检查项"), tail=_UNSAID, more="", beside=_beside(checks)
+        )
     first = _telling(deciding)
     rest = len(deciding) - 1
     more = Text(f" ({rest} more)", f"（另有 {rest} 项）") if rest else Text("", "")

@@ -99,7 +99,7 @@ def _end_of(file: BinaryIO, entry: _Entry) -> int:
         described[0], sizes = entry.described[0], (entry.sizes[0], _ZIP64, _ZIP64)
     if mark != b"PK\x03\x04" or tuple(described) != entry.described or (crc, packed, unpacked) != sizes or file.read(name) != entry.name:
         raise _odd(f"it describes {_shown(entry)} in two ways", f"对 {_shown(entry)} 的两处描述不一致")
-    end = entry.offset + _LOCAL.size + name + extra + entry.sizes[1]
+    end = int(entry.offset + _LOCAL.size + name + extra + entry.sizes[1])
     if not behind:
         return end
     file.seek(end)
