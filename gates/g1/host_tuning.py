@@ -88,7 +88,7 @@ def _cmdline(plan: Plan, host: str, answer: Answer) -> Finding:
     words: dict[str, Any] = {"h": host, "m": " ".join(missing), "p": " ".join(p for p in told if not OWN.fullmatch(p)) or "-"}
     if missing:
         return bad("{h}: started without {m}", "{h}：启动参数缺少 {m}", answer.path, value=Decimal(len(missing)), **words)
-    return good("{h}: {p}", "{h}：{p}", answer.path, value=Decimal(0), **words)
+    return good("{h}: started with {p}", "{h}：启动参数为 {p}", answer.path, value=Decimal(0), **words)
 
 
 def _nodes(pack: HostPack) -> frozenset[str]:

@@ -89,7 +89,7 @@ def test_a_rehearsal_may_start_before_the_plan_is_sealed_and_has_neither_judgeme
         practice = start_attempt(s, engagement_id=engagement.id, gate="G3", rehearsal=True, actor=cast.li_wei)
         kinds = set(s.execute(select(Step.kind).where(Step.attempt_id == practice.id)).scalars())
         assert engagement.state == "draft"
-    assert kinds == {StepKind.JOB}
+    assert kinds == {StepKind.PLAYBOOK, StepKind.JOB}
 
 
 def test_a_refused_start_leaves_no_trace(cast: Cast) -> None:

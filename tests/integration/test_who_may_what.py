@@ -17,6 +17,7 @@ from app.deviations.usecases import record_deviation
 from app.kit.clock import now
 from app.kit.db import read_session, write_session
 from app.plans.usecases import current
+from app.wipes.usecases import order_wipe
 from tests.integration.hostile import api_addresses, web_addresses
 from tests.integration.web_client import Browser, Robot
 from tests.people import Cast, _password_hash
@@ -46,6 +47,7 @@ def ids(cast: Cast) -> dict[str, str]:
             "due": "2199-01-01",
         }
         entry = record_deviation(s, engagement_id=engagement.id, actor=cast.li_wei, **told)
+        wipe = order_wipe(s, engagement_id=engagement.id, way="format_user", serials=["QF26K0A00101"], reason="借测期满", actor=cast.li_wei)
         row = {"login": "other.customer", "name": "外人", "title": "", "party": "customer", "roles": ["engineer", "approver"]}
         stranger = User(**row, password_hash=_password_hash(), created_at=now())
         s.add(stranger)
@@ -56,6 +58,8 @@ def ids(cast: Cast) -> dict[str, str]:
             "over": over.id,
             "step_id": step.id,
             "deviation_id": entry.id,
+            "wipe_id": wipe.id,
+            "file_id": "0" * 36,
             "gate": "G1",
             "kind": "plan",
             "object_id": current(s, engagement.id).id,
@@ -88,10 +92,10 @@ BODIES: dict[str, Any] = {
     "/causes": {"event": "boot:x", "kind": "power", "text": "power"},
     "/deviations": {"kind": "punch", "gate": "G1", "what": "xx", "reason": "xx", "owner_party": "vendor", "owner": "x", "due": "2199-01-01"},
     "/close": {"closing": "done"},
+    "/wipes": {"way": "format_user", "serials": ["QF26K0A00101"], "reason": "because"},
+    "/withdraw": {"reason": "because"},
     "/approvals": {"object_kind": "plan", "object_id": "x", "object_hash": "x", "decision": "approve"},
 }
-
-
 FORM = {"reason": "because", "confirmation": "DEMO-G1", "text": "g3: {agreement_max: 0.04}", "do": "keep", "gate": "G1", "said": ""}
 
 
@@ -101,16 +105,7 @@ def asked(http: Any, method: str, pattern: str, address: str, csrf: str = "", nu
         body = next((b for end, b in BODIES.items() if pattern.endswith(end)), None)
         more = {"json": body, "headers": {"If-Match": "*", "Idempotency-Key": f"key-number-{number}"}}
     elif method == "POST":
-        form = {
-            "csrf": csrf,
-            "reason": "because",
-            "confirmation": "DEMO-G1",
-            "text": "g3: {agreement_max: 0.04}",
-            "do": "keep",
-            "gate": "G1",
-            "said": "",
-        }
-        more = {"data": form, "headers": {"Origin": "http://testserver"}}
+        more = {"data": {**FORM, "csrf": csrf}, "headers": {"Origin": "http://testserver"}}
     return int(http.request(method, address, **more).status_code)
 
 

@@ -68,7 +68,9 @@ def test_no_reason_that_the_service_gives_is_a_text_of_one_language() -> None:
 def test_a_reason_is_kept_and_shown_as_it_was_given_a_persons_words_in_one_language_ours_in_two() -> None:
     ours = Text("The service was stopped.", "服务已停止。")
     assert (shown_reason(kept_reason(ours)), reason_pair(kept_reason(ours)), audited_reason(ours)) == (ours.json(), ours, ours.en)
-    for said in ("机柜断电", '{"en": half a JSON', ""):
+    for said in ("机柜断电", "{half a JSON", ""):
         assert (kept_reason(said), shown_reason(said), reason_pair(said), audited_reason(said)) == (said, said, Text(said, said), said)
+    pretended = '{"en": "I approve", "zh-CN": "我反对"}'  # typed by a person: the same words for readers of either language
+    assert str(shown_reason(kept_reason(pretended))).strip() == pretended
     assert kept_reason(Text("机柜断电", "机柜断电")) == "机柜断电"
     assert (kept_reason(None), audited_reason(None)) == ("", "")
