@@ -34,7 +34,7 @@ test-ui: $(DEV) ## the Chromium tests alone
 test-crash: $(DEV) ## the tests that kill processes alone
 	@$(PY) -m pytest tests/crash $(ARGS)
 
-test-recovery: $(DEV) ## retries, take-over, hand-over, restore, stop-loss, interrupted demos: what the engine and the service outlive (four minutes)
+test-recovery: $(DEV) ## retries, take-over, hand-over, restore, stop-loss, interrupted demos: soaks and their reboots; what the engine and the service outlive (four minutes)
 	@$(PY) -m pytest lanes/recovery -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-playbooks: $(DEV) ## the shipped playbooks run, surveyed, removed on simulated hosts, also over SSH (two minutes)

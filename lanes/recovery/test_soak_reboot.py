@@ -14,11 +14,11 @@ from gates.g4.timeline import timeline
 from gates.judge import judge
 from gates.readers.run_pack import read_pack
 from gates.steps import SOAK_PACK
+from lanes.recovery.test_probe_soak import place, soak
 from lanes.scale import seed
 from tests.bundles import g4_evidence, soak_plan
 from tests.bundles.evidence import HOST
 from tests.engine_kit import attempt_of, steps_of
-from tests.integration.test_probe_soak import place, soak
 from tests.integration.test_soak_polls import SCRIPT, Hosts, hosts, poll
 from tests.unit.probe.kit import SOURCES, kill, lines, probe, processes_with, wait_for, write
 
