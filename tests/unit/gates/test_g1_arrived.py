@@ -69,7 +69,7 @@ def test_a_rack_without_fault_passes_all_of_them_and_says_what_the_hosts_have(wh
     assert len([c for c in judgement.checks if c.id in {d.id for d in ARRIVED}]) == len(ARRIVED) - 1  # nobody asked a switch
     assert "gpu01: performance on 4 policies" in check(judgement, "g1.host.governor").reason.en
     assert "gpu01: 2 NUMA nodes, 250 GiB" in check(judgement, "g1.host.numa").reason.en
-    assert "gpu01：ro iommu=pt pci=realloc=off；array01" in check(judgement, "g1.host.cmdline").reason.zh
+    assert "gpu01：启动参数为 ro iommu=pt pci=realloc=off；array01" in check(judgement, "g1.host.cmdline").reason.zh
 
 
 def test_a_fault_that_only_informs_leaves_the_gate_a_pass_and_one_that_decides_fails_it(faulty):
