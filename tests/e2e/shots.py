@@ -63,6 +63,7 @@ def pages() -> dict[str, tuple[str, str, dict[str, Any]]]:
         "stopped": (here, "li.wei", usual | {"overview": d.overview() | stopped()}),
         "plan": (f"{here}/plan", "wang.fang", usual),
         "register": (f"{here}/register", "li.wei", usual),
+        "wipes": (f"{here}/wipes", "li.wei", usual),
         "revised": (f"{here}/plan", "li.wei", usual | {"changes": revised()}),
         "revise": (f"{here}/plan/revise", "li.wei", usual),
         "account": ("/account", "li.wei", usual),

@@ -80,6 +80,29 @@ def approval(kind: str = "plan", party: str = "customer", person: str = "王芳"
     return base | {"decision": "approve", "comment": "", "scan_sha256": None, "at": "2026-11-03T02:11:09.000Z"} | more
 
 
+def wipes() -> dict[str, Any]:
+    """The orders of an engagement: one that waits, and one of which a drive refused."""
+    drives = [{"serial": f"QF26K0A0010{n}", "model": "QF-N7680", "host": "array01"} for n in range(1, 5)]
+    records = [
+        {**drives[0], "outcome": "wiped", "why": ""},
+        {**drives[1], "outcome": "failed", "why": "sanitize ended with status 0x3: the drive reports a media error"},
+    ]
+    by = {"ordered_by": "李伟", "ordered_party": "vendor", "ordered_at": "2026-11-20T02:00:00.000Z", "hash": HASH, "problem": None}
+    no = dict.fromkeys(("withdrawn_by", "withdrawn_why", "withdrawn_at", "started_by", "started_at", "finished_at"))
+    waits = {**by, **no, "id": STEP, "number": 2, "label": "E-2", "state": "proposed", "way": "format_user", "drives": drives[1:2], "records": []}
+    begun = {"started_by": "cli (cli)", "started_at": "2026-11-20T03:00:00.000Z", "finished_at": "2026-11-20T03:41:00.000Z"}
+    over = {**by, **no, **begun, "id": REPORT, "number": 1, "label": "E-1", "state": "not_wiped", "way": "sanitize_block", "drives": drives[:2]}
+    given = [approval("wipe", "vendor", "陈静"), approval("wipe")]
+    file = {"id": REPORT, "host": "array01", "name": "wipe.json", "sha256": "ab" * 32, "size": 2048}
+    return {
+        "items": [
+            {**waits, "reason": "第二块盘重做擦除", "files": [], "approvals": []},
+            {**over, "records": records, "reason": "借测期满，归还设备", "files": [file], "approvals": given},
+        ],
+        "drives": drives,
+    }
+
+
 def overview(**more: Any) -> dict[str, Any]:
     people = {
         "vendor": [{"login": "li.wei", "name": "李伟", "title": "交付工程师", "roles": ["engineer"]}],
@@ -353,6 +376,7 @@ def replace_use_cases(patch: Any, data: dict[str, Any]) -> None:
     """Put hand-made data behind the names that routers call. `data`: board, overview, attempt, events, samples, pending."""
     from app.web import stream
     from app.web.pages import approvals, attempts, board
+    from app.web.pages import wipes as wiping
 
     def returns(value: Any) -> Any:
         return lambda *_a, **_k: copy.deepcopy(value)
@@ -366,6 +390,7 @@ def replace_use_cases(patch: Any, data: dict[str, Any]) -> None:
     for module, names in modules:
         for name, key in names.items():
             patch.setattr(module, name, returns(data[key]))
+    patch.setattr(wiping.wipes, "wipes", returns(wipes()))
     newest = data["samples"][-1] if data["samples"] else None
     patch.setattr(attempts.attempts, "newest_samples", returns({"last": newest["id"] if newest else 0, "record": newest}))
     patch.setattr(board, "unsealed_changes", returns(data.get("changes")))
