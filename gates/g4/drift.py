@@ -11,7 +11,7 @@ from gates.model import CheckResult
 from gates.rules.estimates import beside, percent
 from gates.rules.standing import Standing
 from gates.rules.trends import middle_of, spread_and_slope, steady_state, theil_sen, worst_shift
-from gates.text import Text
+from gates.text import Text, amid
 
 _SHOWN = {"ttft_p50": Text("TTFT p50", "TTFT p50"), "throughput": Text("throughput", "吞吐")}
 
@@ -79,7 +79,7 @@ def _level(
     else:
         hour = soak.line.hour(windows[shift.at].start_ns)
         reason = Text("{n} is worse by {v} from hour {h} on (at most {l}; p = {p}).", "{n}自第 {h} 小时起变差 {v}（上限 {l}；p = {p}）。")
-        reason = reason.fill(n=shown, v=percent(size, limit), h=f"{hour:.1f}", l=percent(limit), p=f"{shift.p:.1e}")
+        reason = reason.fill(n=Text(shown.en, amid(shown.zh).lstrip()), v=percent(size, limit), h=f"{hour:.1f}", l=percent(limit), p=f"{shift.p:.1e}")
     return answer(blank, standing, met=met, value=size, reason=reason, margin=limit - size)
 
 
@@ -98,7 +98,7 @@ def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[int
         "A straight line through the windows changes {n} for the worse by {v} over the soak (at most {l}).",
         "各窗口的拟合直线表明{n}全程变差 {v}（上限 {l}）。",
     )
-    reason = reason.fill(n=shown, v=percent(adverse, limit), l=percent(limit))
+    reason = reason.fill(n=Text(shown.en, amid(shown.zh)), v=percent(adverse, limit), l=percent(limit))
     return answer(blank, standing, met=exact <= Fraction(limit), value=adverse, reason=reason, margin=limit - adverse)
 
 
@@ -124,7 +124,7 @@ def _steady(soak: Soak, standing: Standing, name: str, usable: set[int]) -> Chec
         "最后 {r} 个窗口内{n}的极差为均值的 {v}（上限 {l}），拟合直线变化 {s}（上限 {m}）；",
     ).fill(
         r=rule.rounds,
-        n=shown,
+        n=Text(shown.en, amid(shown.zh)),
         v=percent(spread, rule.spread_max),
         l=percent(rule.spread_max),
         s=percent(slope, rule.slope_max),
