@@ -33,8 +33,9 @@ def tuning_checks(plan: Plan, engines: tuple[str, ...], survey: Packs) -> Iterat
             findings += _differ(declared, {host: alike(survey[host]) for host in engines if not survey[host].trouble}, survey)
         values = [f.value for f in findings if f.value is not None]
         facts = [f.text for f in findings if f.state is State.GOOD]
-        passed = Text("; ".join(f.en for f in facts) + ".", "；".join(f.zh for f in facts) + "。")
-        result = conclude(declared.blank(plan), findings, passed=_literal(passed), value=sum(values, Decimal(0)) if values else None)
+        words = {"facts": Text("; ".join(f.en for f in facts), "；".join(f.zh for f in facts))}
+        passed = Text("{facts}.", "{facts}。")
+        result = conclude(declared.blank(plan), findings, passed=passed, words=words, value=sum(values, Decimal(0)) if values else None)
         yield by_agreement(declared, plan, result, brought=brought)
 
 
@@ -114,8 +115,3 @@ def _differ(declared: Declared, told: dict[str, frozenset[str]], survey: Packs) 
         else ("engine hosts were started with other parameters than each other ({d})", "各引擎主机的启动参数不同（{d}）")
     )
     return [bad(*text, *(survey[host].answer(NAME).path for host in told), value=Decimal(count), d=shown)]
-
-
-def _literal(text: Text) -> Text:
-    """Return a sentence whose braces stand for themselves: what a kernel was told may hold some."""
-    return Text(*(half.replace("{", "{{").replace("}", "}}") for half in (text.en, text.zh)))
