@@ -11,13 +11,16 @@ from app.accounts.roles import Permission
 from app.approvals import effects, objects
 from app.approvals.models import Approval
 from app.approvals.objects import Item
+from app.approvals.views import approval_view
+from app.attempts import repository as attempts
 from app.attempts.forms import check_file
+from app.attempts.models import AttemptCause
 from app.audit.chain import record
 from app.deviations import repository as deviations
 from app.engagements import access, repository
 from app.engagements.models import Engagement
 from app.evidence import store
-from app.kit.clock import now, stamp
+from app.kit.clock import now
 from app.kit.db import new_id
 from app.kit.errors import BadInput, Conflict, FieldProblem, Forbidden, NotFound, Refused
 from app.kit.i18n import N_
@@ -103,23 +106,6 @@ def pending(s: Session, *, actor: Actor) -> list[dict[str, Any]]:
     return found
 
 
-def approval_view(given: Approval) -> dict[str, Any]:
-    """Return one approval as every face shows it."""
-    return {
-        "id": given.id,
-        "object_kind": given.object_kind,
-        "object_id": given.object_id,
-        "object_hash": given.object_hash,
-        "party": given.party,
-        "person": given.person,
-        "role": given.role,
-        "decision": given.decision,
-        "comment": given.comment,
-        "scan_sha256": given.scan_sha256,
-        "at": stamp(given.at),
-    }
-
-
 def _pending(engagement: Engagement, item: Item, actor: Actor, may: bool) -> dict[str, Any]:
     spoke = actor.party in item.decided.approved | item.decided.rejected
     return {
@@ -143,9 +129,6 @@ def _pending(engagement: Engagement, item: Item, actor: Actor, may: bool) -> dic
 
 def _find(s: Session, kind: str, object_id: str, actor: Actor) -> tuple[Engagement, Item]:
     """Return the object of a decision. Raises NotFound for an unknown one and for one that the actor does not see."""
-    from app.attempts import repository as attempts
-    from app.attempts.models import AttemptCause
-
     if kind not in objects.KINDS:
         raise BadInput("bad_kind", N_("There is no such thing to approve: {kind}. There are: {known}."), kind=kind, known=", ".join(objects.KINDS))
     if kind == "plan":

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.approvals.models import Approval
+from app.approvals.views import approval_view
 from app.deviations import repository
 from app.deviations.models import Deviation
 from app.engagements.facts import decisions
@@ -42,8 +43,6 @@ def state_of(row: Deviation, given: Iterable[Approval]) -> str:
 
 def deviation_view(row: Deviation, given: Sequence[Approval]) -> dict[str, Any]:
     """Return one entry as every face shows it; `given` are approvals of its engagement."""
-    from app.approvals.usecases import approval_view  # approvals ask for these entries in turn
-
     mine = [a for a in given if (a.object_kind, a.object_id) == ("waiver", row.id)]
     return {
         "id": row.id,

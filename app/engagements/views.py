@@ -13,10 +13,12 @@ from app.accounts.actor import Actor, require
 from app.accounts.roles import Permission
 from app.approvals import repository as approvals
 from app.approvals.models import Approval
+from app.approvals.views import approval_view
 from app.attempts import repository as attempts
 from app.attempts import revisions as judgements
 from app.attempts.models import Attempt
 from app.attempts.views import gate_title, newest_reports
+from app.deviations.views import views_of
 from app.engagements import access, repository
 from app.engagements.facts import facts_of
 from app.engagements.models import Engagement
@@ -83,13 +85,13 @@ def overview(s: Session, *, engagement_id: str, actor: Actor) -> dict[str, Any]:
             "hash": revision.hash,
             "sealed_at": stamp(revision.sealed_at),
             "data": json.loads(revision.canonical),
-            "approvals": [_approval(a) for a in given if (a.object_kind, a.object_id) == ("plan", revision.id)],
+            "approvals": [approval_view(a) for a in given if (a.object_kind, a.object_id) == ("plan", revision.id)],
             "earlier": [{"id": r.id, "revision": r.revision, "hash": r.hash, "sealed_at": stamp(r.sealed_at)} for r in revisions[:-1]],
         },
         "calendar": calendar(plan),
         "attempts": [_attempt(a, reports, uses_up=a.id in using) for a in tries],
-        "approvals": [_approval(a) for a in given],
-        "deviations": _deviations(s, engagement, given),
+        "approvals": [approval_view(a) for a in given],
+        "deviations": views_of(s, engagement.id, given),
     }
 
 
@@ -210,15 +212,3 @@ def _attempt(a: Attempt, reports: dict[str, Any], *, uses_up: bool) -> dict[str,
         "finished_at": stamp(a.finished_at),
         "report_ids": {language: by_language[language].id if language in by_language else None for language in ("zh-CN", "en")},
     }
-
-
-def _deviations(s: Session, engagement: Engagement, given: list[Approval]) -> list[dict[str, Any]]:
-    from app.deviations.views import views_of  # as below
-
-    return views_of(s, engagement.id, given)
-
-
-def _approval(given: Approval) -> dict[str, Any]:
-    from app.approvals.usecases import approval_view  # approvals ask engagements for their rows in turn
-
-    return approval_view(given)

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.approvals import repository as approvals
 from app.approvals.models import Approval
+from app.approvals.views import approval_view
 from app.engagements.facts import decisions
 from app.kit.clock import stamp
 from app.wipes import repository
@@ -80,8 +81,6 @@ def state_of(row: WipeOrder, given: Iterable[Approval]) -> str:
 
 def wipe_view(row: WipeOrder, given: Sequence[Approval], files: Sequence[WipeFile]) -> dict[str, Any]:
     """Return one order as every face shows it; `given` are approvals of its engagement."""
-    from app.approvals.usecases import approval_view  # approvals ask for these orders in turn
-
     mine = [a for a in given if (a.object_kind, a.object_id) == ("wipe", row.id)]
     report = row.report or {}
     return {
