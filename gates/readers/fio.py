@@ -13,6 +13,8 @@ from gates.model import Reading
 from gates.readers.common import Collector, exact, load_json, part, rows
 
 KIB = 1024
+MS_PER_S = 1000
+ROUNDING = Decimal("0.001")  # fio tells its runtime in whole milliseconds
 
 
 def read_fio(data: bytes) -> Reading:
@@ -59,6 +61,8 @@ def _job(job: dict[str, Any], global_file: Any, found: Collector) -> None:
 def _side(side: dict[str, Any], found: Collector, labels: dict[str, str]) -> bool:
     """Read one direction and tell whether it holds samples."""
     operations = found.number(side, "total_ios", "io.operations", "1", **labels)
+    if not _adds_up(side, found, labels):
+        return operations is not None
     _bandwidth(side, found, labels)
     found.number(side, "iops", "io.iops", "1/s", **labels)
     for key, quantity in (("short_ios", "io.short"), ("drop_ios", "io.dropped")):
@@ -82,6 +86,36 @@ def _side(side: dict[str, Any], found: Collector, labels: dict[str, str]) -> boo
         raw = part(latency, "percentile", "99.000000")
         found.absent("clat_ns.percentile.99.000000", None if raw is None else str(raw), **labels)
     return operations is not None
+
+
+def _adds_up(side: dict[str, Any], found: Collector, labels: dict[str, str]) -> bool:
+    """Tell whether the rates are what bytes and operations over the runtime give: fio divides these very figures.
+
+    A fio before 3 counts `io_bytes` in KiB and has no `bw_bytes` to hold against it. A rate that is not there is told by whoever reads it.
+    """
+    runtime = exact(side.get("runtime"))
+    if runtime is None or runtime <= 0:
+        return True
+    for rate, total in (("bw_bytes", "io_bytes"), ("iops", "total_ios")):
+        told, over = exact(side.get(rate)), exact(side.get(total))
+        if told is None or over is None:
+            continue
+        given = over * MS_PER_S / runtime
+        if abs(told - given) > max(given * ROUNDING, Decimal(1)):
+            found.trouble(
+                "statistics_conflict",
+                "{rate} of job {job} ({direction}) is {told}, and {total} {over} in {runtime} ms give {given}.",
+                "作业 {job}（{direction}）的 {rate} 为 {told}，而 {runtime} ms 内 {total} 为 {over}，折合 {given}。",
+                **_in_words(labels),
+                rate=rate,
+                told=told,
+                total=total,
+                over=over,
+                runtime=runtime,
+                given=given.quantize(Decimal("0.1")),
+            )
+            return False
+    return True
 
 
 def _bandwidth(side: dict[str, Any], found: Collector, labels: dict[str, str]) -> None:

@@ -64,6 +64,26 @@ def test_a_fio_result_whose_two_bandwidths_differ_by_the_factor_1024_is_refused(
     assert values(reading, "io.bandwidth") == []
 
 
+WHOLE = {"io_bytes": 78_920_000_000, "runtime": 30_000, "bw_bytes": 2_630_666_666, "bw": 2_569_010, "iops": 2508.8, "total_ios": 75264}
+WHOLE["clat_ns"] = {"N": 75264, "percentile": {"99.000000": 6324000}}
+
+
+def test_a_fio_result_whose_rates_are_its_totals_over_its_runtime_is_read():
+    reading = read("fio", fio(read=WHOLE))
+    assert codes(reading) == set()
+    assert values(reading, "io.bandwidth") == [Decimal(2_630_666_666)]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"io_bytes": 39_460_000_000}, {"runtime": 60_000}, {"bw_bytes": 5_261_333_332, "bw": 5_138_020}, {"iops": 5017.6}, {"total_ios": 37632}],
+)
+def test_a_fio_result_whose_rates_contradict_its_totals_gives_no_rate(changed: dict[str, object]):
+    reading = read("fio", fio(read={**WHOLE, **changed}))
+    assert codes(reading) == {"statistics_conflict"}
+    assert values(reading, "io.bandwidth") == values(reading, "io.iops") == []
+
+
 def test_fio_without_samples_gives_no_latency_at_all():
     side = {"bw_bytes": 0, "bw": 0, "iops": 0.0, "total_ios": 0, "clat_ns": {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0}}
     reading = read("fio", fio(read=side))
