@@ -7,7 +7,7 @@ sentence names the gate, the reason and the way on.
 from __future__ import annotations
 
 from gates.model import Verdict
-from gates.pipeline_facts import GATES, Action, AttemptFacts, Facts, GateState, Refusal, State
+from gates.pipeline_facts import GATES, PARTIES, Action, AttemptFacts, Facts, GateState, Refusal, State
 from gates.pipeline_text import (
     ACTIVE_ATTEMPT,
     ACTIVE_REHEARSAL,
@@ -37,6 +37,7 @@ from gates.pipeline_text import (
     RETRY_WHY,
     RIG_CAUSE_AGREED,
     SIGN_OFF_MISSING,
+    SIGN_OFF_REJECTED,
     STOPPED,
     USED_UP,
 )
@@ -135,6 +136,8 @@ def _behind(facts: Facts, gate: str) -> Refusal | None:
             return Refusal("rectify_first", RECTIFY.fill(gate=gate, number=last.number))
         return Refusal("earlier_gate_open", EARLIER_OPEN.fill(gate=gate))
     if facts.policy.sign_off[gate] == "required" and not passed.sign_off.agreed:
+        if rejected := tuple(p for p in PARTIES if p in passed.sign_off.rejected):
+            return Refusal("sign_off_missing", SIGN_OFF_REJECTED.fill(gate=gate, number=passed.number, parties=parties_text(rejected)))
         return Refusal("sign_off_missing", SIGN_OFF_MISSING.fill(gate=gate, number=passed.number, parties=parties_text(passed.sign_off.missing)))
     return None
 

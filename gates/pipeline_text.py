@@ -70,6 +70,11 @@ SIGN_OFF_MISSING = Text(
     "The report of attempt {number} at {gate} is not signed off by {parties}, and the plan requires it before the next gate.",
     "{gate} 第 {number} 次尝试的报告尚未由{parties}签署，计划要求签署后才能进入下一门禁。",
 )
+SIGN_OFF_REJECTED = Text(
+    "The report of attempt {number} at {gate} was rejected by {parties}, and the plan requires its sign-off before the next gate. When the reason is "
+    "settled, whoever rejected it takes that back by approving; the rejection stays on record.",
+    "{gate} 第 {number} 次尝试的报告，{parties}不同意签署，而计划要求签署后才能进入下一门禁。理由解决后，由作出该决定的人改为同意；原记录保留。",
+)
 ALREADY_PASSED = Text("{gate} is passed already by attempt {number}; it is not tried again.", "{gate} 已由第 {number} 次尝试通过，不再重复。")
 USED_UP = Text("The {allowed} attempts that the plan allows at {gate} are used up.", "计划允许的 {gate} {allowed} 次尝试已用完。")
 ACTIVE_ATTEMPT = Text(

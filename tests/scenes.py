@@ -42,7 +42,9 @@ def engage(s: Session, cast: Cast, text: str = DEMO, *, sealed: bool = True) -> 
     return engagement
 
 
-def decide(s: Session, kind: str, *actors: Actor, decision: str = "approve", object_id: str = "", **more: Any) -> None:
+def decide(
+    s: Session, kind: str, *actors: Actor, decision: str = "approve", object_id: str = "", comment: str = "我们看过了 / seen", **more: Any
+) -> None:
     """Let people decide on what waits for them of one kind."""
     for actor in actors:
         item = next(i for i in pending(s, actor=actor) if i["object_kind"] == kind and object_id in ("", i["object_id"]))
@@ -52,7 +54,7 @@ def decide(s: Session, kind: str, *actors: Actor, decision: str = "approve", obj
             object_id=item["object_id"],
             object_hash=item["object_hash"],
             decision=decision,
-            comment="我们看过了 / seen",
+            comment=comment,
             actor=actor,
             **more,
         )

@@ -11,7 +11,7 @@ from app.kit.db import Base, UtcDateTime, id_column
 
 
 class Approval(Base):
-    """One decision of one person for one party.
+    """One decision of one person for one party. A rejection may be followed by the same person's approval, which takes it back.
 
     `object_kind`: plan (seals), conditional (consents), sign_off (signs a gate's report), rig_cause (an attempt does not count),
     soak_cause (the soak clock restarts at an event), waiver (accepts a thing as it is), stop_loss (lifts a stop), close (closes an
@@ -20,7 +20,7 @@ class Approval(Base):
     """
 
     __tablename__ = "approval"
-    __table_args__ = (UniqueConstraint("object_kind", "object_id", "object_hash", "user_id"),)  # one person decides once
+    __table_args__ = (UniqueConstraint("object_kind", "object_id", "object_hash", "user_id", "decision"),)  # an approval is final
     id: Mapped[str] = id_column()
     engagement_id: Mapped[str] = mapped_column(ForeignKey("engagement.id"))
     object_kind: Mapped[str] = mapped_column(String(20))

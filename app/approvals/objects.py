@@ -61,6 +61,10 @@ class Item:
     given: list[Approval] = field(default_factory=list)
     scan_required: bool = False
 
+    def said_by(self, user_id: str) -> Approval | None:
+        """Return the newest decision of a person on what is to be decided now, or None."""
+        return next((g for g in reversed(self.given) if (g.user_id, g.object_hash) == (user_id, self.hash)), None)
+
 
 @dataclass(frozen=True)
 class _Rows:
@@ -125,7 +129,7 @@ def _of_attempt(rows: _Rows, a: Attempt) -> Iterator[Item]:
         reason = pair(
             N_("The verdict is conditional ({because}); it goes on only when both parties consent."), because=in_words("because", *(a.because or []))
         )
-        yield _item(rows, "conditional", a.id, verdict.hash, title, reason, a)
+        yield _item(rows, "conditional", a.id, verdict.hash, title, reason, a, _begun_again(rows, a))
     if a.verdict and verdict:
         yield _sign_off(rows, a, verdict)
     fact = next(fact for fact in rows.facts.attempts if fact.id == a.id)
@@ -136,6 +140,14 @@ def _of_attempt(rows: _Rows, a: Attempt) -> Iterator[Item]:
         reason = pair(N_("Claimed: {cause} When both parties approve, the attempt does not count."), cause=a.rig_cause)
         yield _item(rows, "rig_cause", a.id, cause_hash(a), title, reason, a)
     yield from (_soak_cause(rows, a, c) for c in rows.causes if c.attempt_id == a.id)
+
+
+def _begun_again(rows: _Rows, a: Attempt) -> Text | None:
+    """Return why a conditional is decided for good: after its rejection another attempt was begun, and nobody chooses between two results."""
+    later = [b.number for b in rows.attempts if b.gate == a.gate and not b.rehearsal and b.number > a.number]
+    if not later:
+        return None
+    return pair(N_("This conditional was rejected, and attempt {number} was begun on that: it decides now."), number=max(later))
 
 
 def _soak_cause(rows: _Rows, a: Attempt, c: AttemptCause) -> Item:
@@ -202,6 +214,8 @@ def _wipe(rows: _Rows, w: WipeOrder) -> Item:
         refusal = pair(N_("{label} was begun already; what is wiped cannot be brought back."), label=label)
     elif w.withdrawn_at:
         refusal = pair(N_("{label} was withdrawn, by {name}."), label=label, name=w.withdrawn_by)
+    elif wipe_views.state_of(w, rows.given) == wipe_views.REJECTED:
+        refusal = pair(N_("{label} was rejected, and that ends it: order the wipe anew."), label=label)
     reason = pair(
         N_(
             "{way}, on {hosts}: {serials}. Ordered by {person}: {reason} All data on these drives is destroyed for good. "

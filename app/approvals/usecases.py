@@ -48,7 +48,7 @@ def approve(
 
     The party is the person's own, never the request's. Raises Forbidden for a token, the command line, another role, or a person whom
     the engagement does not name as an approver; Conflict when the object changed since it was looked at; Refused when it cannot be decided now or
-    this person has decided; BadInput for a rejection without a reason.
+    this person has decided, but that a rejection can be taken back by approving; BadInput for a rejection, or its taking back, without a reason.
     """
     require(actor, Permission.APPROVE)
     engagement, item = _find(s, object_kind, object_id, actor)
@@ -59,7 +59,8 @@ def approve(
             name=actor.name,
             engagement=engagement.code,
         )
-    _check_decision(decision, comment)
+    before = item.said_by(actor.user_id)
+    _check_decision(decision, comment, takes_back=before is not None and before.decision == "reject")
     if object_hash != item.hash:
         raise Conflict(
             "changed_since",
@@ -68,8 +69,8 @@ def approve(
             now=item.hash,
             seen=object_hash or "-",
         )
-    if any(given.user_id == actor.user_id and given.object_hash == item.hash for given in item.given):
-        raise Refused("decided", N_("You have decided on this already; a decision is not changed."))
+    if before and (before.decision, decision) != ("reject", "approve"):
+        raise Refused("decided", N_("You have decided on this already. Only a rejection can be taken back, by approving; an approval is final."))
     if item.refusal:
         raise Refused("not_open", item.refusal)
     given = Approval(
@@ -108,6 +109,7 @@ def pending(s: Session, *, actor: Actor) -> list[dict[str, Any]]:
 
 def _pending(engagement: Engagement, item: Item, actor: Actor, may: bool) -> dict[str, Any]:
     spoke = actor.party in item.decided.approved | item.decided.rejected
+    before = item.said_by(actor.user_id)
     return {
         "engagement_id": engagement.id,
         "code": engagement.code,
@@ -124,6 +126,7 @@ def _pending(engagement: Engagement, item: Item, actor: Actor, may: bool) -> dic
         "missing": list(item.decided.missing),
         "approvals": [approval_view(given) for given in item.given],
         "mine": may and not spoke,
+        "rejected_by_me": may and before is not None and before.decision == "reject",
     }
 
 
@@ -154,12 +157,16 @@ def _find(s: Session, kind: str, object_id: str, actor: Actor) -> tuple[Engageme
     return visible, item
 
 
-def _check_decision(decision: str, comment: str) -> None:
+def _check_decision(decision: str, comment: str, *, takes_back: bool) -> None:
     problems = []
     if decision not in DECISIONS:
         problems.append(FieldProblem("/decision", N_("The decision is approve or reject.")))
     if decision == "reject" and len(seen(comment)) < SHORTEST_REASON:
         problems.append(FieldProblem("/comment", N_("A rejection needs a reason: say what would have to change.")))
+    if decision == "approve" and takes_back and len(seen(comment)) < SHORTEST_REASON:
+        problems.append(
+            FieldProblem("/comment", N_("You rejected this before. Say what has changed since: the rejection stays on record beside it."))
+        )
     if len(comment) > LONGEST_COMMENT:
         problems.append(FieldProblem("/comment", N_("A comment has at most {most} characters."), {"most": LONGEST_COMMENT}))
     if problems:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 
 from sqlalchemy.orm import Session
 
@@ -82,21 +82,25 @@ def decisions(given: Sequence[Approval], kind: str, object_id: str, standing: Se
 
     Both must have said it about the same hash: of a plan, verdict or report that was made anew, older words do not count
     together with newer ones. `standing` are the hashes that name what holds now, all of them the same in substance: words about any
-    other count no more. Without it, what was once agreed stays agreed.
+    other count no more. Without it, what was once agreed stays agreed. A person's newest word about a hash is what that person says:
+    who rejected and then approves takes the rejection back.
     """
-    by_hash: dict[str, Decisions] = {}
+    by_hash: dict[str, dict[str, Approval]] = {}
     for a in given:
         if (a.object_kind, a.object_id) != (kind, object_id):
             continue
         if standing is not None and a.object_hash not in standing:
             continue
         key = a.object_hash if standing is None else ""
-        seen = by_hash.pop(key, Decisions())
-        approved = seen.approved | ({a.party} if a.decision == "approve" else set())
-        rejected = seen.rejected | ({a.party} if a.decision == "reject" else set())
-        by_hash[key] = Decisions(approved, rejected)
-    agreed = next((d for d in by_hash.values() if d.agreed), None)
-    return agreed or (list(by_hash.values())[-1] if by_hash else Decisions())
+        by_hash[key] = {**by_hash.pop(key, {}), a.user_id: a}
+    said = [_said(by_person.values()) for by_person in by_hash.values()]
+    agreed = next((d for d in said if d.agreed), None)
+    return agreed or (said[-1] if said else Decisions())
+
+
+def _said(newest: Collection[Approval]) -> Decisions:
+    approved, rejected = (frozenset(a.party for a in newest if a.decision == word) for word in ("approve", "reject"))
+    return Decisions(approved, rejected)
 
 
 def settle(s: Session, engagement: Engagement, actor: Actor) -> Facts:

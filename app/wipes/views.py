@@ -24,6 +24,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "format_user": {"method": "format", "ses": 1},
     "format_crypto": {"method": "format", "ses": 2},
 }
+REJECTED = "rejected"
 WIPED = "wiped"  # the one outcome of a drive that may leave the site
 
 
@@ -75,7 +76,7 @@ def state_of(row: WipeOrder, given: Iterable[Approval]) -> str:
         return "withdrawn"
     said = decisions(list(given), "wipe", row.id, {digest(row)})
     if said.rejected:
-        return "rejected"
+        return REJECTED
     return "approved" if said.agreed else "proposed"
 
 

@@ -114,11 +114,79 @@ def test_a_person_decides_once_and_a_rejection_needs_a_reason_and_stays_visible(
         assert caught.value.errors[0].pointer == "/comment"
         _seal(s, engagement, cast.chen_jing, decision="reject", comment="有误")
         with pytest.raises(Refused, match="decided"):
-            _seal(s, engagement, cast.chen_jing)
+            _seal(s, engagement, cast.chen_jing, decision="reject", comment="仍有误")
         _seal(s, engagement, cast.wang_fang)
         assert current(s, engagement.id).sealed_at is None
         shown = overview(s, engagement_id=engagement.id, actor=cast.viewer)["plan"]["approvals"]
     assert [(a["decision"], a["comment"]) for a in shown] == [("reject", "有误"), ("approve", "")]
+
+
+def test_whoever_rejected_takes_it_back_by_approving_with_a_reason_and_both_words_stay_on_record(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast, sealed=False)
+        _seal(s, engagement, cast.wang_fang, decision="reject", comment="缺少附录")
+        assert [(item["mine"], item["rejected_by_me"]) for item in pending(s, actor=cast.wang_fang)] == [(False, True)]
+        assert [item["rejected_by_me"] for item in pending(s, actor=cast.chen_jing)] == [False]
+        _seal(s, engagement, cast.chen_jing)
+        with pytest.raises(BadInput) as caught:
+            _seal(s, engagement, cast.wang_fang)
+        assert caught.value.errors[0].pointer == "/comment"
+        assert current(s, engagement.id).sealed_at is None
+        _seal(s, engagement, cast.wang_fang, comment="附录已补")
+        assert current(s, engagement.id).sealed_at is not None
+        shown = overview(s, engagement_id=engagement.id, actor=cast.viewer)["plan"]["approvals"]
+    assert [(a["person"], a["decision"], a["comment"]) for a in shown] == [
+        ("王芳", "reject", "缺少附录"),
+        ("陈静", "approve", ""),
+        ("王芳", "approve", "附录已补"),
+    ]
+
+
+@pytest.mark.parametrize(("first", "second"), [("approve", "reject"), ("approve", "approve"), ("reject", "reject")])
+def test_nothing_but_a_rejection_is_taken_back(cast: Cast, first: str, second: str) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast, sealed=False)
+        _seal(s, engagement, cast.wang_fang, decision=first, comment="第一次")
+        with pytest.raises(Refused, match="decided"):
+            _seal(s, engagement, cast.wang_fang, decision=second, comment="第二次")
+
+
+def test_the_rejection_of_one_is_not_undone_by_a_colleagues_approval(cast: Cast) -> None:
+    second = replace(cast.li_wei, roles=frozenset({"engineer", "approver"}))
+    with write_session() as s:
+        engagement = engage(s, cast, DEMO.replace("roles: [engineer]", "roles: [engineer, approver]", 1), sealed=False)
+        _seal(s, engagement, cast.chen_jing, decision="reject", comment="有误")
+        _seal(s, engagement, second)
+        _seal(s, engagement, cast.wang_fang)
+        assert current(s, engagement.id).sealed_at is None
+
+
+def test_a_rejected_sign_off_says_who_rejected_it_and_how_it_goes_on_and_the_next_gate_opens_when_it_is_taken_back(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        for gate in ("G1", "G2"):
+            run(s, cast, engagement, gate)
+        main = run(s, cast, engagement, "G3", sign=False)
+        decide(s, "sign_off", cast.chen_jing, object_id=main.id, scan=PNG)
+        decide(s, "sign_off", cast.wang_fang, object_id=main.id, decision="reject", comment="扫描件不清晰")
+        with pytest.raises(Refused, match=r"rejected by the customer.*takes that back by approving"):
+            start_attempt(s, engagement_id=engagement.id, gate="G4", actor=cast.li_wei)
+        decide(s, "sign_off", cast.wang_fang, object_id=main.id, comment="已重新扫描", scan=PNG)
+        start_attempt(s, engagement_id=engagement.id, gate="G4", actor=cast.li_wei)
+
+
+def test_a_conditional_that_was_rejected_is_accepted_later_only_while_no_other_attempt_was_begun(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        run(s, cast, engagement, "G1")
+        run(s, cast, engagement, "G2", "conditional", because=["fragile"])
+        decide(s, "conditional", cast.chen_jing)
+        decide(s, "conditional", cast.wang_fang, decision="reject", comment="余量不足")
+        said = [a for a in overview(s, engagement_id=engagement.id, actor=cast.viewer)["approvals"] if a["object_kind"] == "conditional"][-1]
+        start_attempt(s, engagement_id=engagement.id, gate="G2", actor=cast.li_wei)
+        words = {key: said[key] for key in ("object_kind", "object_id", "object_hash")}
+        with pytest.raises(Refused, match="attempt 2 was begun on that"):
+            approve(s, **words, decision="approve", comment="改主意了", actor=cast.wang_fang)
 
 
 def test_an_approval_is_never_changed_nor_removed(cast: Cast) -> None:

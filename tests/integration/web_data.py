@@ -352,7 +352,14 @@ def pending(**more: Any) -> dict[str, Any]:
     return (
         base
         | words
-        | {"attempt_id": ATTEMPT, "scan_required": True, "missing": ["customer"], "approvals": [approval("sign_off", "vendor", "陈静")], "mine": True}
+        | {
+            "attempt_id": ATTEMPT,
+            "scan_required": True,
+            "missing": ["customer"],
+            "approvals": [approval("sign_off", "vendor", "陈静")],
+            "mine": True,
+            "rejected_by_me": False,
+        }
         | more
     )
 

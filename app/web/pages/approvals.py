@@ -79,7 +79,9 @@ def _open_to(s: Session, who: Guest, object_id: str, object_hash: str) -> bool:
     """Tell whether a sign-off of that very report waits for this person: from anybody else no scan is kept."""
     waiting = approvals.pending(s, actor=who.actor)
     return any(
-        item["mine"] and (item["object_kind"], item["object_id"], item["object_hash"]) == ("sign_off", object_id, object_hash) for item in waiting
+        (item["mine"] or item["rejected_by_me"])
+        and (item["object_kind"], item["object_id"], item["object_hash"]) == ("sign_off", object_id, object_hash)
+        for item in waiting
     )
 
 
