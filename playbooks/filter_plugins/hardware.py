@@ -15,6 +15,8 @@ def hardware_order(order: Mapping[str, Any], root: str, site: Mapping[str, Any],
         "root": root,
         "etc": etc or (f"{rack}/etc" if rack else "/etc"),
         "sys": f"{rack}/sys" if rack else "/sys",
+        "dev": f"{rack}/dev" if rack else "/dev",
+        "proc": f"{rack}/proc" if rack else "/proc",
         "path_prefix": [f"{rack}/bin"] if rack else [],
     }
 

@@ -26,6 +26,12 @@ def main(argv: List[str]) -> int:
     except Refused as error:
         sys.stderr.write("%s\n" % error)
         return 1
+    except OSError as error:  # a file system that is full, read-only, or that squashes root: a sentence, and no traceback
+        sys.stderr.write(
+            "%s %s stopped at %s: %s. What was done until then is on record; put it right and do it again.\n"
+            % (part, verb, error.filename, error.strerror)
+        )
+        return 1
     wrong = [row for row in host.checks if row["state"] != "ok"]
     json.dump({"part": part, "verb": verb, "changed": host.changed, "checks": host.checks, "wrong": wrong, "facts": facts}, sys.stdout)
     return 0

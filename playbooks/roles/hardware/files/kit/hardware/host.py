@@ -19,6 +19,7 @@ class Host:
     def __init__(self, order: Dict[str, Any], verb: str) -> None:
         self.order, self.dry = order, verb in ("plan", "plan-remove", "show")
         self.etc, self.sys = order.get("etc") or "/etc", order.get("sys") or "/sys"
+        self.dev, self.proc = order.get("dev") or "/dev", order.get("proc") or "/proc"
         self.prefix: List[str] = list(order.get("path_prefix") or [])
         self.changed: List[str] = []
         self.checks: List[Dict[str, Any]] = []

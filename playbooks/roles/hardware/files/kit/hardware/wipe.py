@@ -1,6 +1,7 @@
 """The end of a unit on loan: every named drive is wiped by its own firmware, and each wipe becomes a record by serial number.
 
-Only drives named by serial, that carry no mount and no RAID, and only with the approval ids of both parties. Cannot be undone.
+Only drives named by serial, of which nothing uses a namespace or a partition, and only with the approval ids of both parties. Cannot be undone.
+"Wiped" is a drive that says so and of which every namespace can be read afterwards and shows nothing of what was there before.
 """
 
 import json
@@ -9,6 +10,7 @@ import re
 import time
 from typing import Any, Dict, List, Optional
 
+from hardware import blocks, drives
 from hardware.host import Host, Refused
 
 SANITIZE = {"block": 2, "overwrite": 3, "crypto": 4}  # NVMe base specification, Sanitize Action
@@ -22,23 +24,25 @@ def apply(host: Host) -> Dict[str, Any]:
     approvals = [str(order["approvals"].get(party) or "") for party in ("vendor", "customer")]
     if not all(approvals) or approvals[0] == approvals[1]:
         raise Refused("A wipe needs the approval ids of both parties (wipe.approvals.vendor and .customer), and they must differ. Nothing was wiped.")
-    drives = _drives(host)
-    absent = [serial for serial in order["serials"] if serial not in drives]
+    found = drives.drives_of(host)
+    absent = [serial for serial in order["serials"] if serial not in found]
     if absent:
         raise Refused("No drive here has the serial number %s. Nothing was wiped." % ", ".join(absent))
     for serial in order["serials"]:
-        used = _used(host, drives[serial])
+        used = drives.users_of(host, found[serial])
         if used:
             raise Refused(
-                "%s (%s) is in use by %s. Nothing was wiped; remove the volume first." % (drives[serial]["device"], serial, ", ".join(used))
+                "%s (%s) is in use by %s. Nothing was wiped; remove the volume first." % (found[serial]["controller"], serial, ", ".join(used))
             )
-    records = [_recorded(host, serial, drives[serial]) for serial in order["serials"]]
+        if order["method"] == "format":
+            drives.require_all_attached(host, serial, found[serial])
+    records = [_recorded(host, serial, found[serial]) for serial in order["serials"]]
     return {"records": records, "approvals": order["approvals"], "order_hash": order.get("order_hash")}
 
 
 def _recorded(host: Host, serial: str, drive: Dict[str, Any]) -> Dict[str, Any]:
     """Wipe one drive. What goes wrong becomes its record, whatever it is: those before it are wiped already, and their records must not be lost."""
-    begun = {"serial": serial, "device": drive["device"], "method": host.order["method"], "began_unix_s": round(time.time(), 3)}
+    begun = {"serial": serial, "device": drive["namespaces"][0], "method": host.order["method"], "began_unix_s": round(time.time(), 3)}
     _journal(host, {**begun, "outcome": "begun"})
     try:
         record = _wipe(host, serial, drive)
@@ -63,37 +67,74 @@ def _journal(host: Host, record: Dict[str, Any]) -> None:
 
 
 def _wipe(host: Host, serial: str, drive: Dict[str, Any]) -> Dict[str, Any]:
-    method, device, controller = host.order["method"], drive["device"], drive["controller"]
-    before = host.json(["nvme", "id-ctrl", controller, "-o", "json"])
-    if str(before.get("sn", "")).strip() != serial:
-        raise Refused("%s says serial number %r and not %s; nothing was wiped on it." % (controller, before.get("sn"), serial))
+    method, controller, spaces = host.order["method"], drive["controller"], drive["namespaces"]
+    before = _identity(host, serial, controller, "nothing was wiped on it")
+    stood = {device: _stood(host, device) for device in spaces}
     began = time.time()
     if method == "sanitize":
-        action = SANITIZE[host.order.get("action") or "block"]
-        argv = ["nvme", "sanitize", controller, "--sanact=%d" % action]
+        commands = [["nvme", "sanitize", controller, "--sanact=%d" % SANITIZE[host.order.get("action") or "block"]]]
     else:
-        argv = ["nvme", "format", device, "--ses=%d" % int(host.order.get("ses") or 1), "--force"]
-    said = host.do(argv, "wipe %s by %s" % (serial, method))
-    log: Optional[Dict[str, Any]] = None
-    if method == "sanitize" and not host.dry:
-        log = _wait(host, controller)
-    code, out, _ = host.ask(["blkid", "-p", "-o", "export", device]) if not host.dry else (2, "", "")
-    done = code == 2 and (log is None or log["state"] in (DONE, NO_DEALLOCATE))
-    host.check("wiped.%s" % serial, done, out.strip() or "blank", "blank", "blkid -p %s" % device)
+        ses = int(host.order.get("ses") or 1)
+        commands = [["nvme", "format", device, "--ses=%d" % ses, "--force"] for device in spaces]
+    said = [host.do(argv, "wipe %s by %s (%s)" % (serial, method, argv[2])).strip() for argv in commands]
+    log = _wait(host, controller) if method == "sanitize" and not host.dry else None
+    left: List[str] = []
+    if not host.dry:
+        _identity(host, serial, controller, "it counts as not wiped")
+        left = [sentence for device in spaces for sentence in _left(host, device, stood[device])]
+        host.check(
+            "wiped.%s" % serial, not left, "; ".join(left) or "blank", "blank", "blkid -p, %d blocks of %s" % (blocks.SAMPLES, ", ".join(spaces))
+        )
     return {
         "serial": serial,
         "model": str(before.get("mn", "")).strip(),
         "firmware": str(before.get("fr", "")).strip(),
         "capacity_bytes": before.get("tnvmcap"),
-        "device": device,
+        "device": spaces[0],
+        "namespaces": spaces,
         "method": method,
-        "argv": argv,
-        "said": said.strip()[:400],
+        "argv": commands[0],
+        "commands": commands,
+        "said": "; ".join(said)[:400],
         "sanitize_log": log,
+        "blocks_sampled": blocks.SAMPLES * len(spaces),
         "began_unix_s": round(began, 3),
         "ended_unix_s": round(time.time(), 3),
-        "outcome": "planned" if host.dry else "wiped" if done else "failed",
+        "outcome": "planned" if host.dry else "failed" if left else "wiped",
+        **({"why": "; ".join(left)} if left else {}),
     }
+
+
+def _identity(host: Host, serial: str, controller: str, otherwise: str) -> Dict[str, Any]:
+    """Return what the controller says of itself. Raises Refused when it is another drive than the one that was named."""
+    told: Dict[str, Any] = host.json(["nvme", "id-ctrl", controller, "-o", "json"])
+    if str(told.get("sn", "")).strip() != serial:
+        raise Refused("%s says serial number %r and not %s; %s." % (controller, told.get("sn"), serial, otherwise))
+    return told
+
+
+def _stood(host: Host, device: str) -> Optional[Dict[int, str]]:
+    """Return what stands on a namespace before it is wiped; None for one that cannot be read, of which only blank blocks prove anything later."""
+    try:
+        return blocks.samples(host, device)
+    except Refused:
+        return None
+
+
+def _left(host: Host, device: str, stood: Optional[Dict[int, str]]) -> List[str]:
+    """Return why a namespace does not count as blank, in sentences; nothing where it does.
+
+    A block that is neither blank nor what it was before is fine: a cryptographic erase leaves noise. Raises Refused for a device that cannot be read.
+    """
+    found, now = [], blocks.samples(host, device)
+    tags = blocks.tags_of(host, device)
+    if tags is not None:
+        found.append("%s still holds %s" % (device, blocks.signature(tags)))
+    same = [at for at, digest in now.items() if digest and (stood is None or stood.get(at) == digest)]
+    if same:
+        what = "the same as before" if stood is not None else "something, and what was there before could not be read"
+        found.append("%d of %d blocks of %s hold %s (the first at byte %d)" % (len(same), len(now), device, what, same[0]))
+    return found
 
 
 def _wait(host: Host, controller: str) -> Dict[str, Any]:
@@ -134,30 +175,3 @@ def sanitize_state(sstat: Any) -> Optional[int]:
     named = re.match(r"\((\d+)\)", str(sstat or "").strip())
     bare = re.match(r"(0[xX][0-9a-fA-F]+|\d+)$", str(sstat or "").strip())
     return int(named.group(1)) & 7 if named else int(bare.group(1), 0) & 7 if bare else None
-
-
-def _drives(host: Host) -> Dict[str, Dict[str, Any]]:
-    """Return {serial: {controller, device, namespaces}} of local drives, from both forms of `nvme list`."""
-    found: Dict[str, Dict[str, Any]] = {}
-    for entry in (host.json(["nvme", "list", "-o", "json"]) or {}).get("Devices", []):
-        if "DevicePath" in entry:
-            device = entry["DevicePath"]
-            found[str(entry["SerialNumber"]).strip()] = {"device": device, "controller": device[: device.rindex("n")]}
-        for subsystem in entry.get("Subsystems", []):
-            for controller in subsystem.get("Controllers", []):
-                spaces: List[Dict[str, Any]] = controller.get("Namespaces") or subsystem.get("Namespaces") or []
-                if controller.get("Transport") == "pcie" and spaces:
-                    name = spaces[0]["NameSpace"]
-                    found[str(controller["SerialNumber"]).strip()] = {"device": "/dev/%s" % name, "controller": "/dev/%s" % controller["Controller"]}
-    return found
-
-
-def _used(host: Host, drive: Dict[str, Any]) -> List[str]:
-    """Return what stands on a drive: RAID or mapper devices, and mounts."""
-    name = os.path.basename(drive["device"])
-    try:
-        holders = os.listdir("%s/class/block/%s/holders" % (host.sys, name))
-    except OSError:
-        holders = []
-    mounts = [line for line in host.ask(["findmnt", "-n", "-o", "TARGET", "-S", drive["device"]])[1].splitlines() if line.strip()]
-    return sorted(holders) + mounts
