@@ -12,8 +12,10 @@ NFS_OPTIONS = ["noatime", "hard", "proto=tcp", "nconnect=8", "rsize=1048576", "w
 REAL = ("loop_xfs", "directory")  # kinds that are never served by simulated tools
 # What mount(8) or systemd reads and the kernel never shows again, so that it cannot be missed among what is in force.
 NEVER_SHOWN = frozenset(
-    ["defaults", "nofail", "_netdev", "auto", "noauto", "user", "nouser", "users", "owner", "group", "async", "exec", "suid", "dev", "atime"]
-    + ["diratime", "bg", "fg", "intr", "nointr", "retry"]
+    (
+        *("defaults", "nofail", "_netdev", "auto", "noauto", "user", "nouser", "users", "owner", "group", "async", "exec", "suid", "dev"),
+        *("atime", "diratime", "bg", "fg", "intr", "nointr", "retry"),
+    )
 )
 SAME_AS = {"nfsvers": "vers", "tcp": "proto=tcp", "udp": "proto=udp", "rdma": "proto=rdma"}
 
