@@ -1,4 +1,4 @@
-"""A RAID of ours after a boot that renumbered its devices, and one whose devices are named by links: made, checked, removed, by the kit itself."""
+"""RAIDs and drives of ours after a boot that renumbered devices, and RAIDs whose devices are named by links: made, checked, removed by the kit."""
 
 from __future__ import annotations
 
@@ -65,3 +65,31 @@ def test_a_member_that_is_not_there_holds_the_removal_and_says_what_brings_it_ba
     kit.run("array", "remove", {})
     assert kit.changes() == {}
     assert not (kit.root / "state" / "hardware.json").exists()
+
+
+def test_after_a_boot_that_renumbered_drives_only_our_file_system_goes(tmp_path: Path) -> None:
+    array = Kit(tmp_path / "array", "storage")
+    array.run("volume", "apply", array.drive(0))
+    array.tool("mkfs.xfs", "-q", "-L", "theirs", "/dev/nvme1n1")
+    array.reboot()
+    array.renumber({"nvme0n1": "nvme1n1", "nvme1n1": "nvme0n1"})
+    assert array.run("volume", "apply", array.drive(0))["wrong"] == []
+    changed = array.run("volume", "remove", {})["changed"]
+    assert "take the file system off /dev/nvme1n1" in changed
+    assert not any(words.startswith("remove the KV") for words in changed), "what goes with its file system need not be removed file by file"
+    assert {device: row["LABEL"] for device, row in array.changes()["signatures"].items()} == {"/dev/nvme0n1": "theirs"}
+
+
+def test_a_drive_that_was_made_anew_by_somebody_is_left_and_one_that_is_away_holds_the_removal(tmp_path: Path) -> None:
+    array = Kit(tmp_path / "array", "storage")
+    array.run("volume", "apply", array.drive(0))
+    array.reboot()
+    device = array.node("/dev/nvme0n1")
+    device.rename(device.with_name("pulled"))
+    assert "is not on this host now" in array.run("volume", "remove", {})["refused"]
+    device.with_name("pulled").rename(device)
+    array.tool("wipefs", "--all", "/dev/nvme0n1")
+    array.tool("mkfs.xfs", "-q", "-L", "theirs", "/dev/nvme0n1")
+    assert "holds LABEL=theirs TYPE=xfs now" in array.run("volume", "remove", {})["facts"]["left"][0]
+    assert array.changes()["signatures"]["/dev/nvme0n1"]["LABEL"] == "theirs"
+    assert not (array.root / "state" / "hardware.json").exists()

@@ -72,7 +72,7 @@ def test_kv_on_an_export_that_no_boot_mounted_is_mounted_to_be_removed(kit: Kit)
     kit.reboot()
     assert list((kit.rack / "media").rglob("attempt"))
     changed = kit.run("volume", "remove", {})["changed"]
-    assert [words.split()[0] for words in changed] == ["mount", "remove", "unmount", "take", "remove", "remove"] or "unmount" in " ".join(changed)
+    assert [words.split()[0] for words in changed] == ["mount", "remove", "unmount", "take", "remove", "remove"]
     assert not list((kit.rack / "media").rglob("*kv*"))
     assert not kit.changes().get("mounts")
     assert not recorded(kit)
@@ -122,34 +122,6 @@ def test_a_drive_is_named_by_what_lasts_and_one_that_cannot_be_opened_is_not_bla
     assert "cannot be opened" in kit.run("volume", "apply", {"media": {"disk": gone}})["refused"]
     assert "signatures" not in kit.changes()
     assert "the kind 'xsf'" in kit.run("volume", "apply", {"media": {"disk": {**medium, "kind": "xsf"}}})["refused"]
-
-
-def test_after_a_boot_that_renumbered_drives_only_our_file_system_goes(tmp_path: Path) -> None:
-    array = Kit(tmp_path / "array", "storage")
-    array.run("volume", "apply", array.drive(0))
-    array.tool("mkfs.xfs", "-q", "-L", "theirs", "/dev/nvme1n1")
-    array.reboot()
-    array.renumber({"nvme0n1": "nvme1n1", "nvme1n1": "nvme0n1"})
-    assert array.run("volume", "apply", array.drive(0))["wrong"] == []
-    changed = array.run("volume", "remove", {})["changed"]
-    assert "take the file system off /dev/nvme1n1" in changed
-    assert not any(words.startswith("remove the KV") for words in changed), "what goes with its file system need not be removed file by file"
-    assert {device: row["LABEL"] for device, row in array.changes()["signatures"].items()} == {"/dev/nvme0n1": "theirs"}
-
-
-def test_a_drive_that_was_made_anew_by_somebody_is_left_and_one_that_is_away_holds_the_removal(tmp_path: Path) -> None:
-    array = Kit(tmp_path / "array", "storage")
-    array.run("volume", "apply", array.drive(0))
-    array.reboot()
-    device = array.node("/dev/nvme0n1")
-    device.rename(device.with_name("pulled"))
-    assert "is not on this host now" in array.run("volume", "remove", {})["refused"]
-    device.with_name("pulled").rename(device)
-    array.tool("wipefs", "--all", "/dev/nvme0n1")
-    array.tool("mkfs.xfs", "-q", "-L", "theirs", "/dev/nvme0n1")
-    assert "holds LABEL=theirs TYPE=xfs now" in array.run("volume", "remove", {})["facts"]["left"][0]
-    assert array.changes()["signatures"]["/dev/nvme0n1"]["LABEL"] == "theirs"
-    assert not recorded(array)
 
 
 def test_what_a_path_was_connected_with_is_there_again_after_a_boot_and_the_policy_is_read_back(kit: Kit) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional
 from hardware import blocks, kv, md, mounts, textfile, undo
 from hardware.host import Host, Refused
 
+MADE = ("folders", "md", "made_fs", "loop", "mounted", "kv")  # what the record of a medium says was done
 NEVER_COLD = ("tmpfs", "ramfs", "overlay", "devtmpfs")  # their pages cannot be dropped, so nothing on them is ever read from a medium
 LABEL_LENGTH = 12  # what XFS allows
 
@@ -61,13 +62,12 @@ def _md_xfs(host: Host, name: str, volume: Dict[str, Any]) -> None:
 
 
 def _xfs(host: Host, name: str, volume: Dict[str, Any]) -> None:
-    entry = _note(host, name, volume)
-    device = blocks.resolved(host, volume["device"])
     if blocks.is_numbered(volume["device"]):
         raise Refused(
             "The medium %s names %s, and another drive may have this name after a boot; nothing was made. Name it by its link below /dev/disk/by-id "
             "(ls -l /dev/disk/by-id)." % (name, volume["device"])
         )
+    entry, device = _note(host, name, volume), blocks.resolved(host, volume["device"])
     if entry.get("ident") and blocks.ident(host, device) != entry["ident"]:
         raise Refused(
             "%s is the drive %s now, and the medium %s was made on %s. Nothing was changed; bring it back, or remove the engagement's targets "
@@ -203,7 +203,7 @@ def _verify_geometry(host: Host, name: str, volume: Dict[str, Any], real: bool) 
 def _note(host: Host, name: str, volume: Dict[str, Any]) -> Dict[str, Any]:
     """Return the record of a medium, with the description under which it was made. What an earlier description left mounted is moved, or refused."""
     entry: Dict[str, Any] = host.record.part("volume").setdefault(name, {"folders": [], "device": None})
-    before = entry.get("volume")
+    before = entry.get("volume") if any(entry.get(key) for key in MADE) else None  # what was refused before anything was made may be put right
     if before:
         for key in ("kind", "device", "image", "source"):
             if before.get(key) != volume.get(key):
