@@ -27,6 +27,17 @@ def spoken(text: Any) -> Text | None:
     return Text(value["en"][:MOST], value["zh-CN"][:MOST])
 
 
+def both_of(failure: Mapping[str, Any]) -> dict[str, Any]:
+    """Return {why_both: {en, zh-CN}} of a failure that was said in both languages, for a report beside the one text `why`; nothing else."""
+    return {"why_both": failure["both"]} if isinstance(failure.get("both"), Mapping) else {}
+
+
+def why_of(row: Mapping[str, Any]) -> Text | str:
+    """Return why something of a report is not done, for a reader of either language where both halves are there."""
+    both = row.get("why_both")
+    return Text.parse(dict(both)) if isinstance(both, Mapping) else str(row.get("why") or "")
+
+
 def said(failure: Mapping[str, Any]) -> Text:
     """Return what a failed task said, as captured: in both languages where it came so, else the one text for both readers."""
     message = str(failure.get("message") or "")

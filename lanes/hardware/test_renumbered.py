@@ -90,6 +90,6 @@ def test_a_drive_that_was_made_anew_by_somebody_is_left_and_one_that_is_away_hol
     device.with_name("pulled").rename(device)
     array.tool("wipefs", "--all", "/dev/nvme0n1")
     array.tool("mkfs.xfs", "-q", "-L", "theirs", "/dev/nvme0n1")
-    assert "holds LABEL=theirs TYPE=xfs now" in array.run("volume", "remove", {})["facts"]["left"][0]
+    assert "holds LABEL=theirs TYPE=xfs now" in array.run("volume", "remove", {})["facts"]["left"][0]["en"]
     assert array.changes()["signatures"]["/dev/nvme0n1"]["LABEL"] == "theirs"
     assert not (array.root / "state" / "hardware.json").exists()

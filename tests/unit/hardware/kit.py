@@ -66,12 +66,15 @@ class Kit:
         self.etc.mkdir()
 
     def run(self, part: str, verb: str, order: dict[str, Any]) -> dict[str, Any]:
-        """Return the kit's answer; a refusal comes as {refused: sentence}."""
+        """Return the kit's answer; a refusal comes as {refused, refused_zh}."""
         told = filters.hardware_order({"engagement": "DEMO", **order}, str(self.root), {"rack": "roce"})
         argv = [sys.executable, str(ROLES / "hardware/files/kit"), part, verb]
         done = subprocess.run(argv, input=json.dumps(told), capture_output=True, text=True, check=False)
         assert done.returncode in (0, 1), done.stderr
-        answer: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {"refused": done.stderr.strip()}
+        if done.returncode:
+            told = json.loads(done.stderr)
+            return {"refused": told["en"], "refused_zh": told["zh-CN"]}
+        answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
     def traces(self) -> list[str]:

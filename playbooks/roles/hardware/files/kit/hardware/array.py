@@ -27,13 +27,19 @@ def apply(host: Host) -> Dict[str, Any]:
     order, known = host.order, host.record.part("array")
     if known.get("subsystem", order["subsystem"]) != order["subsystem"]:
         raise Refused(
-            "We connected this host to the array %s, and the engagement says %s now. Remove the engagement's targets first; nothing was changed."
-            % (known["subsystem"], order["subsystem"])
+            "We connected this host to the array {0}, and the engagement says {1} now. Remove the engagement's targets first; nothing was changed.",
+            "本主机此前由我方连接到阵列 {0}，而项目现在写的是 {1}。请先清除该项目的目标主机；未做任何更改。",
+            known["subsystem"],
+            order["subsystem"],
         )
     if (order.get("persistent") or "discovery") == "discovery" and order.get("config_json") not in (None, SITE_CONFIG):
         raise Refused(
-            "array.config_json is %s, and with persistent: discovery a boot reads %s alone, so that no path would come back. Put it there, or say "
-            "persistent: service. Nothing was changed." % (order["config_json"], SITE_CONFIG)
+            "array.config_json is {0}, and with persistent: discovery a boot reads {1} alone, so that no path would come "
+            "back. Put it there, or say persistent: service. Nothing was changed.",
+            "array.config_json 为 {0}，而 persistent: discovery 在启动时只读取 {1}，"
+            "重启后路径将无法恢复。请把文件放到该处，或改用 persistent: service。未做任何更改。",
+            order["config_json"],
+            SITE_CONFIG,
         )
     known["subsystem"] = order["subsystem"]
     host.record.keep()
@@ -66,7 +72,9 @@ def remove(host: Host) -> Dict[str, Any]:
     host.order["subsystem"] = known["subsystem"]
     in_use = _holders(host)
     if in_use:
-        raise Refused("%s is still in use by %s; remove the volume first." % (known["subsystem"], ", ".join(in_use)))
+        raise Refused(
+            "{0} is still in use by {1}; remove the volume first.", "{0} 仍被 {1} 使用；请先清除卷。", known["subsystem"], ", ".join(in_use)
+        )
     subsystem = _subsystem(host)
     if subsystem and known.get("iopolicy"):
         path = _policy_path(host, subsystem["Name"])

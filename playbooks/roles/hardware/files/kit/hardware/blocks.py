@@ -78,7 +78,12 @@ def opened(host: Host, device: str, *, real: bool = False, flags: int = 0) -> It
     try:
         descriptor = os.open(node(host, device, real=real), os.O_RDONLY | os.O_CLOEXEC | flags)
     except OSError as error:
-        raise Refused("%s cannot be opened (%s), so what it holds cannot be told, and it is left alone." % (device, error.strerror)) from None
+        raise Refused(
+            "{0} cannot be opened ({1}), so what it holds cannot be told, and it is left alone.",
+            "{0} 无法打开（{1}），无法判断其内容，因此不作任何改动。",
+            device,
+            error.strerror,
+        ) from None
     try:
         yield descriptor
     finally:
@@ -94,14 +99,29 @@ def tags_of(host: Host, device: str, *, real: bool = False) -> Optional[Dict[str
         try:
             readable = len(os.read(descriptor, BLOCK))
         except OSError as error:
-            raise Refused("%s cannot be read (%s), so what it holds cannot be told, and it is left alone." % (device, error.strerror)) from None
+            raise Refused(
+                "{0} cannot be read ({1}), so what it holds cannot be told, and it is left alone.",
+                "{0} 无法读取（{1}），无法判断其内容，因此不作任何改动。",
+                device,
+                error.strerror,
+            ) from None
     if not readable:
-        raise Refused("%s has not one byte that could be read, so what it holds cannot be told, and it is left alone." % device)
+        raise Refused(
+            "{0} has not one byte that could be read, so what it holds cannot be told, and it is left alone.",
+            "{0} 没有任何可读字节，无法判断其内容，因此不作任何改动。",
+            device,
+        )
     code, out, err = host.ask(["blkid", "-p", "-o", "export", device], real=real)
     if code == 2 and not err:
         return None
     if code:
-        raise Refused("What %s holds cannot be told, so it is left alone: blkid ended with %d: %s" % (device, code, err))
+        raise Refused(
+            "What {0} holds cannot be told, so it is left alone: blkid ended with {1}: {2}",
+            "无法判断 {0} 的内容，因此不作任何改动：blkid 退出码 {1}：{2}",
+            device,
+            code,
+            err,
+        )
     return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
 
 
@@ -146,12 +166,20 @@ def samples(host: Host, device: str) -> Dict[int, str]:
     with _direct(host, device) as descriptor, mmap.mmap(-1, BLOCK) as page:
         size = os.lseek(descriptor, 0, os.SEEK_END)
         if size < BLOCK:
-            raise Refused("%s has %d bytes to read, so whether it is blank cannot be told." % (device, size))
+            raise Refused(
+                "{0} has {1} bytes to read, so whether it is blank cannot be told.", "{0} 可读字节数为 {1}，无法判断是否为空白。", device, size
+            )
         for at in sorted({(size - BLOCK) * n // (SAMPLES - 1) // BLOCK * BLOCK for n in range(SAMPLES)}):
             try:
                 read = os.preadv(descriptor, [page], at)
             except OSError as error:
-                raise Refused("%s cannot be read at byte %d (%s), so whether it is blank cannot be told." % (device, at, error.strerror)) from None
+                raise Refused(
+                    "{0} cannot be read at byte {1} ({2}), so whether it is blank cannot be told.",
+                    "{0} 在字节 {1} 处无法读取（{2}），无法判断是否为空白。",
+                    device,
+                    at,
+                    error.strerror,
+                ) from None
             data = page[:read]
             found[at] = "" if not data.strip(b"\0") or not data.strip(b"\xff") else hashlib.sha256(data).hexdigest()
     return found
@@ -164,7 +192,12 @@ def _direct(host: Host, device: str) -> Iterator[int]:
         descriptor = os.open(node(host, device), os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT)
     except OSError as error:
         if error.errno != errno.EINVAL:
-            raise Refused("%s cannot be opened (%s), so whether it is blank cannot be told." % (device, error.strerror)) from None
+            raise Refused(
+                "{0} cannot be opened ({1}), so whether it is blank cannot be told.",
+                "{0} 无法打开（{1}），无法判断是否为空白。",
+                device,
+                error.strerror,
+            ) from None
         with opened(host, device) as plain:
             os.posix_fadvise(plain, 0, 0, os.POSIX_FADV_DONTNEED)
             yield plain
@@ -178,7 +211,7 @@ def _direct(host: Host, device: str) -> Iterator[int]:
 def _mounts(host: Host) -> List[Dict[str, str]]:
     code, out, err = host.ask(["findmnt", "-J", "-l", "-o", "SOURCE,TARGET,MAJ:MIN"])
     if code not in (0, 1) or (code == 1 and err):  # 1 with nothing said: there is no mount
-        raise Refused("What is mounted cannot be told: findmnt ended with %d: %s" % (code, err))
+        raise Refused("What is mounted cannot be told: findmnt ended with {0}: {1}", "无法判断当前挂载情况：findmnt 退出码 {0}：{1}", code, err)
     if not out.strip():
         return []
     rows: List[Dict[str, str]] = (host.json(["findmnt", "-J", "-l", "-o", "SOURCE,TARGET,MAJ:MIN"]) or {}).get("filesystems", [])
@@ -192,5 +225,10 @@ def _held(host: Host, disk: str) -> List[str]:
     except OSError as error:
         if error.errno == errno.EBUSY:
             return ["something that the kernel lets hold it exclusively"]
-        raise Refused("%s cannot be opened (%s), so who uses it cannot be told, and it is left alone." % (disk, error.strerror)) from None
+        raise Refused(
+            "{0} cannot be opened ({1}), so who uses it cannot be told, and it is left alone.",
+            "{0} 无法打开（{1}），无法判断被谁占用，因此不作任何改动。",
+            disk,
+            error.strerror,
+        ) from None
     return []

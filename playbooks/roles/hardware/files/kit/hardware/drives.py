@@ -45,9 +45,21 @@ def require_all_attached(host: Host, serial: str, drive: Dict[str, Any]) -> None
     told = host.json(["nvme", "list-ns", controller, "--all", "-o", "json"]) or {}
     rows = told.get("nsid_list") if isinstance(told, dict) else None
     if not isinstance(rows, list):
-        raise Refused("`nvme list-ns %s --all` printed no list that can be read: %s. Nothing was wiped." % (controller, json.dumps(told)[:200]))
+        raise Refused(
+            "`nvme list-ns {0} --all` printed no list that can be read: {1}. Nothing was wiped.",
+            "`nvme list-ns {0} --all` 未输出可读的列表：{1}。未擦除任何内容。",
+            controller,
+            json.dumps(told)[:200],
+        )
     if len(rows) != len(drive["namespaces"]):
         raise Refused(
-            "%s (%s) has %d namespaces and shows %d here (%s). Attach the others (nvme attach-ns) or delete them (nvme delete-ns); nothing was wiped."
-            % (controller, serial, len(rows), len(drive["namespaces"]), ", ".join(drive["namespaces"]))
+            "{0} ({1}) has {2} namespaces and shows {3} here ({4}). Attach the others (nvme attach-ns) or delete them "
+            "(nvme delete-ns); nothing was wiped.",
+            "{0}（{1}）有 {2} 个命名空间，此处只可见 {3} 个（{4}）。请挂接其余命名空间（nvme attach-n"
+            "s）或将其删除（nvme delete-ns）；未擦除任何内容。",
+            controller,
+            serial,
+            len(rows),
+            len(drive["namespaces"]),
+            ", ".join(drive["namespaces"]),
         )

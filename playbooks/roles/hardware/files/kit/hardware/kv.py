@@ -19,7 +19,11 @@ def claim(host: Host, mount: str, entry: Dict[str, Any]) -> None:
     """Let the mount have a folder for KV that is ours by its mark and belongs to whom our own root belongs to. Raises Refused for any other kv."""
     kv, engagement = os.path.join(mount, "kv"), str(host.order.get("engagement") or "")
     if not engagement:
-        raise Refused("The order names no engagement, so %s could not be marked as its own; nothing was made." % kv)
+        raise Refused(
+            "The order names no engagement, so {0} could not be marked as its own; nothing was made.",
+            "指令中没有项目编号，无法为 {0} 做归属标记；未创建任何内容。",
+            kv,
+        )
     fresh = "kv" not in entry
     if not os.path.lexists(kv):
         _note(host, entry, kv, engagement)
@@ -31,13 +35,20 @@ def claim(host: Host, mount: str, entry: Dict[str, Any]) -> None:
         host.record.keep()
     if owner is None:
         raise Refused(
-            "%s was there before us: it carries no mark of ours (%s/owner). Nothing in it was touched. Rename it, or give the medium another mount "
-            "point or export." % (kv, MARK)
+            "{0} was there before us: it carries no mark of ours ({1}/owner). Nothing in it was touched. Rename it, or "
+            "give the medium another mount point or export.",
+            "{0} 早已存在，且没有我方标记（{1}/owner）。其中内容未作任何改动。请将其改名，或为该介质另选挂载点或导出目录。",
+            kv,
+            MARK,
         )
     if owner != engagement:
         raise Refused(
-            "%s belongs to the engagement %s, and this one is %s. Nothing in it was touched. Remove that engagement's targets first, or give this "
-            "one a mount point or export of its own." % (kv, owner, engagement)
+            "{0} belongs to the engagement {1}, and this one is {2}. Nothing in it was touched. Remove that engagement's "
+            "targets first, or give this one a mount point or export of its own.",
+            "{0} 属于项目 {1}，而本项目为 {2}。其中内容未作任何改动。请先清除该项目的目标主机，或为本项目另选挂载点或导出目录。",
+            kv,
+            owner,
+            engagement,
         )
     _note(host, entry, kv, engagement)
 
@@ -52,8 +63,12 @@ def drop(host: Host, entry: Dict[str, Any]) -> None:
     owner = _owner(kv)
     if owner != engagement and (owner is not None or not os.path.isdir(kv) or os.listdir(kv)):  # an empty one is what an ended removal left
         raise Refused(
-            "%s no longer carries the mark of the engagement %s (%s/owner), so it is left as it is. Look at what is in it; move it away or delete it "
-            "by hand, then remove again." % (kv, engagement, MARK)
+            "{0} no longer carries the mark of the engagement {1} ({2}/owner), so it is left as it is. Look at what is in "
+            "it; move it away or delete it by hand, then remove again.",
+            "{0} 已没有项目 {1} 的标记（{2}/owner），因此原样保留。请查看其中内容，手工移走或删除后再执行清除。",
+            kv,
+            engagement,
+            MARK,
         )
     host.act("remove the KV below %s" % kv, _remover(kv))
 

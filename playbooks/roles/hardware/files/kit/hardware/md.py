@@ -18,14 +18,24 @@ def ensure(host: Host, name: str, volume: Dict[str, Any]) -> str:
     chunk = int(volume.get("chunk_kib") or 512)
     if len(members) != wanted:
         raise Refused(
-            "The volume %s wants %d devices and has %d (%s); nothing was made." % (name, wanted, len(members), ", ".join(members) or "none")
+            "The volume {0} wants {1} devices and has {2} ({3}); nothing was made.",
+            "卷 {0} 需要 {1} 个设备，现有 {2} 个（{3}）；未创建任何内容。",
+            name,
+            wanted,
+            len(members),
+            ", ".join(members) or "none",
         )
     if len(set(members)) != wanted:
         raise Refused(
-            "The devices of the volume %s are names of %s: one stands there twice; nothing was made." % (name, ", ".join(sorted(set(members))))
+            "The devices of the volume {0} are names of {1}: one stands there twice; nothing was made.",
+            "卷 {0} 的设备名对应的是 {1}：有设备重复；未创建任何内容。",
+            name,
+            ", ".join(sorted(set(members))),
         )
     if chunk * 1024 % ALIGNMENT:
-        raise Refused("The volume %s has chunk_kib %d, which is no multiple of 64 KiB." % (name, chunk))
+        raise Refused(
+            "The volume {0} has chunk_kib {1}, which is no multiple of 64 KiB.", "卷 {0} 的 chunk_kib 为 {1}，不是 64 KiB 的整数倍。", name, chunk
+        )
     made = host.record.part("volume").get(name, {}).get("md") or {}
     if _detail(host, device) is None and made and _is_ours(host, name, made, members):
         host.do(["mdadm", "--assemble", device, *members], "assemble %s again of %d devices" % (device, wanted))
@@ -34,8 +44,11 @@ def ensure(host: Host, name: str, volume: Dict[str, Any]) -> str:
             signature = blocks.signature(blocks.tags_of(host, member))
             if signature:
                 raise Refused(
-                    "%s holds %s, so it is not taken for the volume %s. Nothing was overwritten; clear it by hand if it may go."
-                    % (member, signature, name)
+                    "{0} holds {1}, so it is not taken for the volume {2}. Nothing was overwritten; clear it by hand if it may go.",
+                    "{0} 上已有 {1}，不会用于卷 {2}。未覆盖任何内容；若可舍弃，请手工清除。",
+                    member,
+                    signature,
+                    name,
                 )
         host.record.part("volume").setdefault(name, {})["md"] = {"device": device, "members": members, "idents": _idents(host, members)}
         host.record.keep()
@@ -64,8 +77,11 @@ def is_there(host: Host, made: Dict[str, Any]) -> bool:
     detail = _detail(host, made["device"])
     if detail is not None and made.get("uuid") and detail.get("MD_UUID") != made["uuid"]:
         raise Refused(
-            "%s is the RAID %s now, and the one that we made is %s. It is somebody else's and was left; rename or stop it, then try again."
-            % (made["device"], detail.get("MD_UUID"), made["uuid"])
+            "{0} is the RAID {1} now, and the one that we made is {2}. It is somebody else's and was left; rename or stop it, then try again.",
+            "{0} 现在是 RAID {1}，而我方创建的是 {2}。该 RAID 属于他人，未作改动；请将其改名或停止后再试。",
+            made["device"],
+            detail.get("MD_UUID"),
+            made["uuid"],
         )
     return detail is not None
 
@@ -133,8 +149,14 @@ def _members_now(host: Host, name: str, made: Dict[str, Any]) -> List[str]:
     ]
     if gone:
         raise Refused(
-            "%s of the RAID %s: not on this host now, so its mark and what lies behind it would stay there. Connect the array again (deploy does), "
-            "then remove; where it never comes back, take the entry %s out of the record by hand." % (", ".join(gone), made["device"], name)
+            "{0} of the RAID {1}: not on this host now, so its mark and what lies behind it would stay there. Connect the "
+            "array again (deploy does), then remove; where it never comes back, take the entry {2} out of the record by "
+            "hand.",
+            "RAID {1} 的 {0} 当前不在本主机上，其标记及数据会留在原处。请重新连接阵列（重新部署即可）后再清除；若其不再"
+            "返回，请手工从记录中删除 {2} 一项。",
+            ", ".join(gone),
+            made["device"],
+            name,
         )
     return [device for device in blocks.drives(host) if _carries(host, name, made, device)]
 
@@ -170,7 +192,7 @@ def _conf(volume: Dict[str, Any]) -> str:
 def _detail(host: Host, device: str) -> Optional[Dict[str, str]]:
     code, out, _ = host.ask(["mdadm", "--detail", "--export", device])
     if code == 127:
-        raise Refused("mdadm is not installed on this host; install the package mdadm.")
+        raise Refused("mdadm is not installed on this host; install the package mdadm.", "本主机未安装 mdadm；请安装软件包 mdadm。")
     if code or "MD_LEVEL" not in out:
         return None
     return _export(out)

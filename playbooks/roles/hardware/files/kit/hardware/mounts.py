@@ -24,7 +24,7 @@ def mounted(host: Host, where: str, real: bool) -> Optional[Dict[str, str]]:
     """Return {source, fstype, options} of the mount at exactly this folder, or None."""
     code, out, _ = host.ask(["findmnt", "-J", "-M", where], real=real)
     if code == 127:
-        raise Refused("findmnt is not installed on this host; install the package util-linux.")
+        raise Refused("findmnt is not installed on this host; install the package util-linux.", "本主机未安装 findmnt；请安装软件包 util-linux。")
     rows = (host.json(["findmnt", "-J", "-M", where], real=real) or {}).get("filesystems", []) if code == 0 and out.strip() else []
     return rows[-1] if rows else None
 
@@ -39,7 +39,9 @@ def is_from(host: Host, now: Dict[str, str], source: str, real: bool) -> bool:
 def mount(host: Host, where: str, fstype: str, options: List[str], source: str, real: bool) -> None:
     """Mount a source at a folder that is empty and no mount."""
     if os.path.isdir(where) and os.listdir(where):
-        raise Refused("%s is not empty and nothing is mounted there; it is not covered by a mount." % where)
+        raise Refused(
+            "{0} is not empty and nothing is mounted there; it is not covered by a mount.", "{0} 非空且没有挂载；不会在其上覆盖挂载。", where
+        )
     host.do(["mount", "-t", fstype, "-o", ",".join(options), source, where], "mount %s at %s" % (source, where), real=real)
 
 

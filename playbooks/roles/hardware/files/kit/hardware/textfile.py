@@ -62,7 +62,12 @@ def _split(text: str, name: str, path: str) -> Tuple[str, bool, str]:
     head, _, rest = text.partition(begin + "\n")
     _, marker, tail = rest.partition(end + "\n")
     if not marker:
-        raise Refused("%s has the line `%s` without its end; put the file right by hand first." % (path, begin))
+        raise Refused(
+            "{0} has the line `{1}` without its end; put the file right by hand first.",
+            "{0} 中有 `{1}` 一行而没有对应的结束行；请先手工修正该文件。",
+            path,
+            begin,
+        )
     return head, True, tail
 
 

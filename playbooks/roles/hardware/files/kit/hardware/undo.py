@@ -7,7 +7,7 @@ from hardware import blocks, kv, md, mounts, textfile
 from hardware.host import Host, Refused
 
 
-def remove(host: Host, name: str, entry: Dict[str, Any], left: List[str]) -> None:
+def remove(host: Host, name: str, entry: Dict[str, Any], left: List[Refused]) -> None:
     """Undo one medium. What somebody else made of its device since stays, with a sentence in `left`."""
     volume = entry["volume"]
     real, where = volume["kind"] in mounts.REAL, volume["mount"]
@@ -58,7 +58,12 @@ def remover(path: str) -> Callable[[], None]:
         try:
             os.rmdir(path)
         except OSError as error:
-            raise Refused("%s cannot be removed: %s. Something else lies there; look at it and remove it by hand." % (path, error.strerror)) from None
+            raise Refused(
+                "{0} cannot be removed: {1}. Something else lies there; look at it and remove it by hand.",
+                "{0} 无法删除：{1}。其中另有内容；请查看后手工删除。",
+                path,
+                error.strerror,
+            ) from None
 
     return remove_it
 
@@ -81,8 +86,12 @@ def _ours(host: Host, name: str, entry: Dict[str, Any]) -> Any:
     if not entry.get("mounted") and not entry.get("kv"):
         return None
     raise Refused(
-        "%s is mounted at %s, and the medium %s was %s. Nothing of it was touched; unmount it or mount the right one there, then try again."
-        % (now["source"], volume["mount"], name, entry["source"])
+        "{0} is mounted at {1}, and the medium {2} was {3}. Nothing of it was touched; unmount it or mount the right one there, then try again.",
+        "{1} 上挂载的是 {0}，而介质 {2} 原为 {3}。未作任何改动；请卸载它或挂载正确的来源后再试。",
+        now["source"],
+        volume["mount"],
+        name,
+        entry["source"],
     )
 
 
@@ -102,7 +111,10 @@ def _mount_again(host: Host, name: str, entry: Dict[str, Any]) -> None:
     where, real, source = volume["mount"], volume["kind"] in mounts.REAL, entry.get("source")
     if not source:
         raise Refused(
-            "The KV of the medium %s lies at %s, which is no mount now, and no record says of what. Mount it, then remove again." % (name, where)
+            "The KV of the medium {0} lies at {1}, which is no mount now, and no record says of what. Mount it, then remove again.",
+            "介质 {0} 的 KV 位于 {1}，该处当前没有挂载，记录中也没有其来源。请挂载后再清除。",
+            name,
+            where,
         )
     try:
         if not os.path.isdir(where) and not host.dry:
@@ -111,12 +123,16 @@ def _mount_again(host: Host, name: str, entry: Dict[str, Any]) -> None:
         mounts.mount(host, where, "nfs" if volume["kind"] == "nfs" else "xfs", mounts.options_of(volume), source, real)
     except Refused as error:
         raise Refused(
-            "KV of ours is still on %s, which is not mounted at %s now and cannot be mounted to remove it: %s Make it reachable, then remove again."
-            % (source, where, error)
+            "KV of ours is still on {0}, which is not mounted at {1} now and cannot be mounted to remove it ({2}). Make it "
+            "reachable, then remove again.",
+            "{0} 上仍有我方的 KV，但它未挂载在 {1}，且无法挂载以便清除（{2}）。请使其可达后再清除。",
+            source,
+            where,
+            error,
         ) from None
 
 
-def _unmake(host: Host, name: str, entry: Dict[str, Any], left: List[str]) -> None:
+def _unmake(host: Host, name: str, entry: Dict[str, Any], left: List[Refused]) -> None:
     """Take the file system off the device that carries it now. One that holds something else by now is left, by name."""
     made, device = entry.get("md"), entry["device"]
     if made:
@@ -126,8 +142,14 @@ def _unmake(host: Host, name: str, entry: Dict[str, Any], left: List[str]) -> No
         found = blocks.by_ident(host, entry["ident"])
         if not found:
             raise Refused(
-                "The drive %s of the medium %s (%s then) is not on this host now, so our file system would stay on it. Bring it back, then remove "
-                "again; where it never will be, take the entry %s out of the record by hand." % (entry["ident"], name, device, name)
+                "The drive {0} of the medium {1} ({2} then) is not on this host now, so our file system would stay on it. "
+                "Bring it back, then remove again; where it never will be, take the entry {3} out of the record by hand.",
+                "介质 {1} 的硬盘 {0}（当时为 {2}）当前不在本主机上，我方文件系统会留在其上。请将其装回后再清除；若其不再返回"
+                "，请手工从记录中删除 {3} 一项。",
+                entry["ident"],
+                name,
+                device,
+                name,
             )
         device = found[0]
     tags = blocks.tags_of(host, device)
@@ -136,10 +158,8 @@ def _unmake(host: Host, name: str, entry: Dict[str, Any], left: List[str]) -> No
     if tags.get("TYPE") == "xfs" and tags.get("LABEL") == entry.get("label") and tags.get("UUID") == entry.get("fs_uuid", tags.get("UUID")):
         host.do(["wipefs", "--all", "--quiet", device], "take the file system off %s" % device)
     else:
-        left.append(
-            "%s holds %s now, which is not the file system that we made (label %s): it was left."
-            % (device, blocks.signature(tags), entry.get("label"))
-        )
+        en = "{0} holds {1} now, which is not the file system that we made (label {2}): it was left."
+        left.append(Refused(en, "{0} 上现在是 {1}，并非我方创建的文件系统（卷标 {2}），已保留。", device, blocks.signature(tags), entry.get("label")))
 
 
 def _detach(host: Host, loop: Dict[str, Any]) -> None:

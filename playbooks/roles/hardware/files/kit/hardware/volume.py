@@ -5,14 +5,12 @@ Kinds: md_xfs, xfs, loop_xfs, nfs, directory. The arm's `mount_path` names one o
 
 import hashlib
 import os
-import re
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
-from hardware import blocks, kv, md, mounts, textfile, undo
+from hardware import blocks, kv, md, mounts, textfile, undo, verify
 from hardware.host import Host, Refused
 
 MADE = ("folders", "md", "made_fs", "loop", "mounted", "kv")  # what the record of a medium says was done
-NEVER_COLD = ("tmpfs", "ramfs", "overlay", "devtmpfs")  # their pages cannot be dropped, so nothing on them is ever read from a medium
 LABEL_LENGTH = 12  # what XFS allows
 
 
@@ -25,7 +23,7 @@ def apply(host: Host) -> Dict[str, Any]:
         made = len(host.changed)
         _KINDS[volume["kind"]](host, name, volume)
         if not (host.dry and len(host.changed) > made):
-            _verify(host, name, volume)
+            verify.medium(host, name, volume)
         facts[name] = {"mount": volume["mount"], "kv": os.path.join(volume["mount"], "kv")}
         if volume["kind"] != "directory":
             facts[name]["in_force"] = mounts.in_force(mounts.mounted(host, volume["mount"], volume["kind"] in mounts.REAL))
@@ -36,19 +34,19 @@ def show(host: Host) -> Dict[str, Any]:
     """Check every medium."""
     _known(host)
     for name, volume in sorted(host.order["media"].items()):
-        _verify(host, name, volume)
+        verify.medium(host, name, volume)
     return {"media": sorted(host.order["media"])}
 
 
 def remove(host: Host) -> Dict[str, Any]:
-    """Take everything away that the record knows, whatever the order says today. Return {left: [sentences]} of what was not ours any more."""
+    """Take everything away that the record knows, whatever the order says today. Return {left: [{en, zh-CN}]} of what was not ours any more."""
     known, left = host.record.part("volume"), []  # type: ignore[var-annotated]
     for name in sorted(known, reverse=True):
         undo.remove(host, name, known[name], left)
         if not host.dry:
             del known[name]
             host.record.keep()
-    return {"left": left}
+    return {"left": [{"en": one.en, "zh-CN": one.zh} for one in left]}
 
 
 def _md_xfs(host: Host, name: str, volume: Dict[str, Any]) -> None:
@@ -64,14 +62,22 @@ def _md_xfs(host: Host, name: str, volume: Dict[str, Any]) -> None:
 def _xfs(host: Host, name: str, volume: Dict[str, Any]) -> None:
     if blocks.is_numbered(volume["device"]):
         raise Refused(
-            "The medium %s names %s, and another drive may have this name after a boot; nothing was made. Name it by its link below /dev/disk/by-id "
-            "(ls -l /dev/disk/by-id)." % (name, volume["device"])
+            "The medium {0} names {1}, and another drive may have this name after a boot; nothing was made. Name it by its "
+            "link below /dev/disk/by-id (ls -l /dev/disk/by-id).",
+            "介质 {0} 指定为 {1}，该名称在重启后可能指向另一块盘；未创建任何内容。请使用 /dev/disk/by-id 下的链接（ls -l /dev/disk/by-id）。",
+            name,
+            volume["device"],
         )
     entry, device = _note(host, name, volume), blocks.resolved(host, volume["device"])
     if entry.get("ident") and blocks.ident(host, device) != entry["ident"]:
         raise Refused(
-            "%s is the drive %s now, and the medium %s was made on %s. Nothing was changed; bring it back, or remove the engagement's targets "
-            "first." % (volume["device"], blocks.ident(host, device), name, entry["ident"])
+            "{0} is the drive {1} now, and the medium {2} was made on {3}. Nothing was changed; bring it back, or remove "
+            "the engagement's targets first.",
+            "{0} 现在是硬盘 {1}，而介质 {2} 创建于 {3}。未做任何更改；请装回原盘，或先清除该项目的目标主机。",
+            volume["device"],
+            blocks.ident(host, device),
+            name,
+            entry["ident"],
         )
     _xfs_on(host, name, volume, device, [])
     if volume.get("persistent", True):
@@ -124,8 +130,11 @@ def _xfs_on(host: Host, name: str, volume: Dict[str, Any], device: str, geometry
             tags = blocks.tags_of(host, device, real=real) or {}
     elif (tags.get("TYPE"), tags.get("LABEL")) != ("xfs", label) or tags.get("UUID") != entry.get("fs_uuid", tags.get("UUID")):
         raise Refused(
-            "%s holds %s, so no file system is made on it for the volume %s. Nothing was overwritten; clear it by hand if it may go."
-            % (device, blocks.signature(tags), name)
+            "{0} holds {1}, so no file system is made on it for the volume {2}. Nothing was overwritten; clear it by hand if it may go.",
+            "{0} 上已有 {1}，不会在其上为卷 {2} 创建文件系统。未覆盖任何内容；若可舍弃，请手工清除。",
+            device,
+            blocks.signature(tags),
+            name,
         )
     if tags and tags.get("UUID"):
         entry["fs_uuid"] = tags["UUID"]
@@ -138,16 +147,23 @@ def _mount(host: Host, name: str, volume: Dict[str, Any], source: str, fstype: s
     now = mounts.mounted(host, where, real)
     if now is not None and not mounts.is_from(host, now, source, real):
         raise Refused(
-            "%s is mounted at %s already, and the medium %s is %s. Nothing was changed; unmount it, or give the medium another mount point."
-            % (now["source"], where, name, source)
+            "{0} is mounted at {1} already, and the medium {2} is {3}. Nothing was changed; unmount it, or give the medium another mount point.",
+            "{1} 上已挂载 {0}，而介质 {2} 应为 {3}。未做任何更改；请将其卸载，或为该介质另选挂载点。",
+            now["source"],
+            where,
+            name,
+            source,
         )
     entry["source"] = source
     if now is None:
-        elsewhere = _lines(host.ask(["findmnt", "-n", "-o", "TARGET", "-S", source], real=real)[1]) if fstype == "xfs" else []
+        elsewhere = verify.lines(host.ask(["findmnt", "-n", "-o", "TARGET", "-S", source], real=real)[1]) if fstype == "xfs" else []
         if elsewhere and not host.dry:
             raise Refused(
-                "%s is mounted at %s, which no record of ours knows, so it is not mounted at %s as well. Unmount it there first."
-                % (source, ", ".join(elsewhere), where)
+                "{0} is mounted at {1}, which no record of ours knows, so it is not mounted at {2} as well. Unmount it there first.",
+                "{0} 已挂载在 {1}，我方记录中没有此挂载，因此不再挂载到 {2}。请先在该处卸载。",
+                source,
+                ", ".join(elsewhere),
+                where,
             )
         entry["mounted"] = True
         host.record.keep()
@@ -159,47 +175,6 @@ def _mount(host: Host, name: str, volume: Dict[str, Any], source: str, fstype: s
         host.changed.append("make %s" % os.path.join(where, "kv"))
 
 
-def _verify(host: Host, name: str, volume: Dict[str, Any]) -> None:
-    """Check what is mounted there, with which geometry and options, and whether its pages can be dropped."""
-    real, where = volume["kind"] in mounts.REAL, volume["mount"]
-    if volume["kind"] == "directory":
-        found = _lines(host.ask(["findmnt", "-n", "-o", "FSTYPE", "-T", where], real=True)[1])
-        kind = found[0] if found else None
-        host.check("medium.%s" % name, None if kind is None else kind not in NEVER_COLD, kind, "a file system on a drive", "findmnt -T %s" % where)
-        return
-    now = mounts.mounted(host, where, real)
-    mounts.check(host, name, volume, _source_of(host, name, volume), now)
-    if not now:
-        return
-    if volume["kind"] in ("md_xfs", "loop_xfs"):
-        _verify_geometry(host, name, volume, real)
-    if volume["kind"] == "md_xfs":
-        md.check(host, name, volume)
-
-
-def _verify_geometry(host: Host, name: str, volume: Dict[str, Any], real: bool) -> None:
-    """XFS writes whole stripes: sunit is the chunk, swidth all chunks. xfs_info prints file system blocks, not bytes."""
-    text = host.ask(["xfs_info", volume["mount"]], real=real)[1]
-    block = re.search(r"^data\s+=\s+bsize=(\d+)", text, re.M)
-    stripe = re.search(r"sunit=(\d+)\s+swidth=(\d+) blks", text)
-    chunk, width = int(volume.get("chunk_kib") or 512) * 1024, int(volume.get("members") or 4)
-    value = [int(n) * int(block.group(1)) for n in stripe.groups()] if block and stripe else None
-    host.check(
-        "geometry.%s" % name,
-        None if value is None else value == [chunk, chunk * width],
-        value,
-        [chunk, chunk * width],
-        "xfs_info %s, bytes" % volume["mount"],
-    )
-    host.check(
-        "xfs_alignment.%s" % name,
-        None if value is None else value[0] % md.ALIGNMENT == 0,
-        value and value[0],
-        "a multiple of 65536",
-        "xfs_info %s, bytes" % volume["mount"],
-    )
-
-
 def _note(host: Host, name: str, volume: Dict[str, Any]) -> Dict[str, Any]:
     """Return the record of a medium, with the description under which it was made. What an earlier description left mounted is moved, or refused."""
     entry: Dict[str, Any] = host.record.part("volume").setdefault(name, {"folders": [], "device": None})
@@ -208,8 +183,13 @@ def _note(host: Host, name: str, volume: Dict[str, Any]) -> Dict[str, Any]:
         for key in ("kind", "device", "image", "source"):
             if before.get(key) != volume.get(key):
                 raise Refused(
-                    "The medium %s was made with %s %s, and the engagement says %s now. Remove the engagement's targets first, or name a new medium; "
-                    "nothing was changed." % (name, key, before.get(key), volume.get(key))
+                    "The medium {0} was made with {1} {2}, and the engagement says {3} now. Remove the engagement's targets first, "
+                    "or name a new medium; nothing was changed.",
+                    "介质 {0} 创建时的 {1} 为 {2}，而项目现在写的是 {3}。请先清除该项目的目标主机，或另起一个介质名称；未做任何更改。",
+                    name,
+                    key,
+                    before.get(key),
+                    volume.get(key),
                 )
         if before["mount"] != volume["mount"]:
             undo.leave(host, name, entry, before)
@@ -247,11 +227,14 @@ def _distinct(host: Host) -> None:
         for name in sorted(media):
             other = seen.setdefault(of(name), name)
             if other != name:
-                raise Refused("The media %s and %s would have one %s, %s. Rename one of them; nothing was changed." % (other, name, what, of(name)))
-
-
-def _lines(text: str) -> List[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]
+                raise Refused(
+                    "The media {0} and {1} would have one {2}, {3}. Rename one of them; nothing was changed.",
+                    "介质 {0} 与 {1} 的{2}同为 {3}。请将其中一个改名；未做任何更改。",
+                    other,
+                    name,
+                    what,
+                    of(name),
+                )
 
 
 def _sparse(image: str, size: int) -> None:
@@ -259,20 +242,17 @@ def _sparse(image: str, size: int) -> None:
         stream.truncate(size)
 
 
-def _source_of(host: Host, name: str, volume: Dict[str, Any]) -> Optional[str]:
-    """Return what must be mounted for a medium: its export, RAID, drive, or the loop device of its image; None where that is not there."""
-    if volume["kind"] == "nfs":
-        return str(volume["source"])
-    if volume["kind"] == "md_xfs":
-        return md.device_of(name, volume)
-    return blocks.resolved(host, volume["device"]) if volume["kind"] == "xfs" else undo.loop_of(host, volume["image"]) or None
-
-
 def _known(host: Host) -> None:
     """Refuse a kind that there is not."""
     for name, volume in sorted(host.order["media"].items()):
         if volume.get("kind") not in _KINDS:
-            raise Refused("The medium %s has the kind %r; there are %s. Nothing was changed." % (name, volume.get("kind"), ", ".join(sorted(_KINDS))))
+            raise Refused(
+                "The medium {0} has the kind {1!r}; there are {2}. Nothing was changed.",
+                "介质 {0} 的 kind 为 {1!r}；可用：{2}。未做任何更改。",
+                name,
+                volume.get("kind"),
+                ", ".join(sorted(_KINDS)),
+            )
 
 
 _KINDS = {"md_xfs": _md_xfs, "xfs": _xfs, "loop_xfs": _loop_xfs, "nfs": _nfs, "directory": _directory}
