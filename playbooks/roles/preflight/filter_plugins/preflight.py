@@ -35,7 +35,12 @@ def advice(listing: str, minimum: list[int]) -> str:
     system = words[1] if len(words) > 1 else "unknown"
     package = PACKAGES.get(system, "of the distribution that brings it, e.g. python3.9 or newer")
     need = ".".join(str(n) for n in minimum)
-    zh = PACKAGES.get(system, "（由该发行版提供，如 python3.9 或更新版本）")
+    zh = (
+        PACKAGES.get(system, "（由该发行版提供，如 python3.9 或更新版本）")
+        .replace(" or newer", " 或更新版本")
+        .replace(" or ", " 或 ")
+        .replace("release ", "版本 ")
+    )
     return json.dumps(
         {
             "en": f"Python {need} or newer is needed on this target; found: {found}. "

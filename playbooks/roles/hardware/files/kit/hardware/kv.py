@@ -24,7 +24,7 @@ def claim(host: Host, mount: str, entry: Dict[str, Any]) -> None:
             "指令中没有项目编号，无法为 {0} 做归属标记；未创建任何内容。",
             kv,
         )
-    fresh = "kv" not in entry
+    fresh = not entry.get("kv")
     if not os.path.lexists(kv):
         _note(host, entry, kv, engagement)
         host.act("make %s" % kv, lambda: _make(host, kv, engagement))
@@ -53,9 +53,9 @@ def claim(host: Host, mount: str, entry: Dict[str, Any]) -> None:
     _note(host, entry, kv, engagement)
 
 
-def drop(host: Host, entry: Dict[str, Any]) -> None:
-    """Take away the kv that the record names. Raises Refused where it is no longer marked as ours: what is in it may be anybody's."""
-    kv, engagement = entry["kv"]["path"], entry["kv"]["engagement"]
+def drop(host: Host, mount: str, entry: Dict[str, Any]) -> None:
+    """Take away the kv of a medium that the record calls ours. Raises Refused where it is not marked as ours any more: it may be anybody's."""
+    kv, engagement = os.path.join(mount, "kv"), entry["kv"]["engagement"]
     if os.path.isdir(_unfinished(kv)):
         host.act("remove %s" % _unfinished(kv), _remover(_unfinished(kv)))
     if not os.path.lexists(kv):

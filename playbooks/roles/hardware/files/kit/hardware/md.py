@@ -55,10 +55,9 @@ def ensure(host: Host, name: str, volume: Dict[str, Any]) -> str:
         argv = ["mdadm", "--create", device, "--run", "--level=0", "--metadata=1.2", "--homehost=any", "--name=%s" % _label(name)]
         host.do([*argv, "--raid-devices=%d" % wanted, "--chunk=%dK" % chunk, *members], "make %s of %d devices" % (device, wanted))
     detail = _detail(host, device)
-    if detail and "md" in host.record.part("volume").get(name, {}):
-        host.record.part("volume")[name]["md"].update(
-            uuid=detail["MD_UUID"], members=members, idents=_idents(host, members)
-        )  # other names after a boot
+    if detail and "md" in host.record.part("volume").get(name, {}):  # devices may have other names after a boot; those that it runs on count
+        runs_on = _devices(host, detail) or members
+        host.record.part("volume")[name]["md"].update(uuid=detail["MD_UUID"], members=runs_on, idents=_idents(host, runs_on))
         host.record.keep()
     return device
 
@@ -97,7 +96,7 @@ def check(host: Host, name: str, volume: Dict[str, Any]) -> None:
     detail = _detail(host, device) or {}
     evidence = "mdadm --detail --export %s" % device
     host.check("md_level.%s" % name, detail.get("MD_LEVEL") == "raid0", detail.get("MD_LEVEL"), "raid0", evidence)
-    members = sorted(blocks.resolved(host, value) for key, value in detail.items() if re.match(r"MD_DEVICE_.+_DEV$", key))
+    members = _devices(host, detail)
     agreed = sorted(members_of(host, volume))
     host.check("md_members.%s" % name, members == agreed and len(members) == wanted, members, agreed, evidence)
     found = re.search(r"Chunk Size : (\d+)K", host.ask(["mdadm", "--detail", device])[1])
@@ -169,6 +168,11 @@ def _carries(host: Host, name: str, made: Dict[str, Any], device: str) -> bool:
     ours = {ident for ident in (made.get("idents") or {}).values() if ident}
     recorded = blocks.ident(host, device) in ours if ours else device in made["members"]
     return recorded and told.get("MD_NAME", "").rpartition(":")[2] == _label(name)
+
+
+def _devices(host: Host, detail: Dict[str, str]) -> List[str]:
+    """Return the devices that a running RAID has, under the kernel's names."""
+    return sorted(blocks.resolved(host, value) for key, value in detail.items() if re.match(r"MD_DEVICE_.+_DEV$", key))
 
 
 def _idents(host: Host, members: List[str]) -> Dict[str, Optional[str]]:

@@ -17,12 +17,15 @@ def remove(host: Host, name: str, entry: Dict[str, Any], left: List[Refused]) ->
         again = now is None and volume["kind"] != "directory"
         if again:
             _mount_again(host, name, entry)
-            now, entry["mounted"] = {"source": entry["source"]}, True
+            now, entry["mounted"] = {}, True
             host.record.keep()
         if not (again and host.dry):  # what a mount would show cannot be told before
-            kv.drop(host, entry)
+            kv.drop(host, where, entry)
     if entry.get("mounted") and now is not None:
         host.do(["umount", where], "unmount %s" % where, real=real)
+    if not host.dry:  # what is done is done, also when something below holds the rest up
+        entry.update(mounted=False, kv=None)
+        host.record.keep()
     textfile.drop_block(host, "fstab", "volume " + name)
     if entry.get("made_fs") and volume["kind"] != "loop_xfs":
         _unmake(host, name, entry, left)
@@ -40,14 +43,14 @@ def leave(host: Host, name: str, entry: Dict[str, Any], before: Dict[str, Any]) 
     where = before["mount"]
     if before["kind"] == "directory":
         if entry.get("kv"):
-            kv.drop(host, entry)
+            kv.drop(host, where, entry)
+        entry["kv"] = None
     elif entry.get("mounted") and _ours(host, name, entry) is not None:
         host.do(["umount", where], "unmount %s" % where, real=before["kind"] in mounts.REAL)
     for folder in entry.get("folders", []):
         if os.path.isdir(folder) and (where + "/").startswith(folder + "/"):
             host.act("remove %s" % folder, remover(folder))
     entry.update(mounted=False, folders=[folder for folder in entry.get("folders", []) if not (where + "/").startswith(folder + "/")])
-    entry.pop("kv", None)
     host.record.keep()
 
 
@@ -109,6 +112,8 @@ def _mount_again(host: Host, name: str, entry: Dict[str, Any]) -> None:
     """Mount a medium that no boot mounted, so that the KV on it can be taken away. Where that fails, the sentence says what stays, and where."""
     volume = entry["volume"]
     where, real, source = volume["mount"], volume["kind"] in mounts.REAL, entry.get("source")
+    if volume["kind"] == "xfs" and entry.get("ident"):  # another drive may have the name by now
+        source = next(iter(blocks.by_ident(host, entry["ident"])), None)
     if not source:
         raise Refused(
             "The KV of the medium {0} lies at {1}, which is no mount now, and no record says of what. Mount it, then remove again.",

@@ -120,9 +120,11 @@ def _directory(host: Host, name: str, volume: Dict[str, Any]) -> None:
 def _xfs_on(host: Host, name: str, volume: Dict[str, Any], device: str, geometry: List[str]) -> None:
     """Make the file system where the device is blank, and mount it. One that carries our label is ours; anything else is left alone."""
     real, entry, label = volume["kind"] in mounts.REAL, host.record.part("volume")[name], label_of(name)
+    if volume["kind"] == "xfs":
+        entry["ident"] = blocks.ident(host, device)
     tags = None if host.dry and host.changed else blocks.tags_of(host, device, real=real)
     if tags is None:
-        entry.update(made_fs=True, device=device, label=label, ident=None if real else blocks.ident(host, device))
+        entry.update(made_fs=True, device=device, label=label)
         entry.pop("fs_uuid", None)
         host.record.keep()
         host.do(["mkfs.xfs", "-q", "-L", label, *geometry, device], "make XFS on %s" % device, real=real)
@@ -178,7 +180,10 @@ def _mount(host: Host, name: str, volume: Dict[str, Any], source: str, fstype: s
 def _note(host: Host, name: str, volume: Dict[str, Any]) -> Dict[str, Any]:
     """Return the record of a medium, with the description under which it was made. What an earlier description left mounted is moved, or refused."""
     entry: Dict[str, Any] = host.record.part("volume").setdefault(name, {"folders": [], "device": None})
-    before = entry.get("volume") if any(entry.get(key) for key in MADE) else None  # what was refused before anything was made may be put right
+    made = any(entry.get(key) for key in MADE)
+    if not made:  # what was refused before anything was made may be put right
+        entry.pop("ident", None)
+    before = entry.get("volume") if made else None
     if before:
         for key in ("kind", "device", "image", "source"):
             if before.get(key) != volume.get(key):
