@@ -31,7 +31,7 @@ def media_of(site: Mapping[str, Any], root: str, host: str, devices: list[str]) 
         if host not in (described.get("hosts") or [host]):
             continue
         medium = {key: value.replace("{root}", root) if isinstance(value, str) else value for key, value in described.items() if key != "hosts"}
-        if medium["kind"] == "md_xfs" and not medium.get("devices"):
+        if medium.get("kind") == "md_xfs" and not medium.get("devices"):
             medium["devices"] = devices
         found[name] = medium
     return found

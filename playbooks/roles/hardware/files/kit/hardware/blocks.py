@@ -14,7 +14,7 @@ from typing import Dict, Iterator, List, Optional
 
 from hardware.host import Host, Refused
 
-SAMPLES, BLOCK = 64, 4096  # blocks that are read of a device, and bytes of each
+SAMPLES, HEAD, BLOCK = 64, 16, 4096  # blocks that are read of a device at most, those of them at its very beginning, and bytes of each
 _IDENTS = ("wwid", "device/wwid", "serial")  # NVMe, SCSI, virtio
 _NO_DRIVE = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+$|nvme\d+c\d+n\d+")  # the last: a hidden path of a namespace, which nobody can open
 _NUMBERED = re.compile(r"/dev/(nvme\d+n\d+|(s|v|xv|h)d[a-z]+)(p?\d+)?$")
@@ -157,7 +157,7 @@ def users(host: Host, device: str) -> List[str]:
 
 
 def samples(host: Host, device: str) -> Dict[int, str]:
-    """Return what stands in SAMPLES blocks spread over a device, the first and the last among them: {offset: SHA-256}.
+    """Return what stands in SAMPLES blocks of a device at most, its first HEAD and others spread up to its last: {offset: SHA-256}.
 
     A block of nothing but 0x00 or 0xff has an empty text. Read past the page cache, which would show what was there before. Raises Refused where one
     cannot be read.
@@ -169,7 +169,9 @@ def samples(host: Host, device: str) -> Dict[int, str]:
             raise Refused(
                 "{0} has {1} bytes to read, so whether it is blank cannot be told.", "{0} 可读字节数为 {1}，无法判断是否为空白。", device, size
             )
-        for at in sorted({(size - BLOCK) * n // (SAMPLES - 1) // BLOCK * BLOCK for n in range(SAMPLES)}):
+        spread = SAMPLES - HEAD
+        places = {(size - BLOCK) * n // (spread - 1) // BLOCK * BLOCK for n in range(spread)} | {n * BLOCK for n in range(HEAD)}
+        for at in sorted(place for place in places if place + BLOCK <= size):
             try:
                 read = os.preadv(descriptor, [page], at)
             except OSError as error:
