@@ -86,8 +86,8 @@ ARRAY = Keys(
         "config_json": PATH,
     },
 )
-_ANY = {"hosts": Items(NAME, least=1), "persistent": YesNo(), "options": OPTIONS}
-_STRIPES = {"members": Whole(1, 256), "chunk_kib": Whole(4, 65_536)}
+_ANY: dict[str, Spec] = {"hosts": Items(NAME, least=1), "persistent": YesNo(), "options": OPTIONS}
+_STRIPES: dict[str, Spec] = {"members": Whole(1, 256), "chunk_kib": Whole(4, 65_536)}
 VOLUME = Named(
     Words(
         r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}",

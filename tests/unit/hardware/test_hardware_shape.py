@@ -48,7 +48,7 @@ def test_the_example_is_of_this_shape(section: str) -> None:
         ("array", {**EXAMPLE["array"], "io_queue": 4}, "Did you mean `io_queues`?"),
         ("array", {**EXAMPLE["array"], "portals": ["192.0.2.31"]}, "a map with address"),
         ("array", {**EXAMPLE["array"], "iopolicy": "roundrobin"}, "numa | round-robin | queue-depth"),
-        ("fabric", {**EXAMPLE["fabric"], "gid": 3}, "Did you mean `gid_index`?"),
+        ("fabric", {**EXAMPLE["fabric"], "gid_idx": 3}, "Did you mean `gid_index`?"),
     ],
 )
 def test_what_no_role_would_read_is_refused_with_what_was_meant(section: str, change: Mapping[str, Any], said: str) -> None:

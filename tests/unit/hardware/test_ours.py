@@ -72,7 +72,7 @@ def test_kv_on_an_export_that_no_boot_mounted_is_mounted_to_be_removed(kit: Kit)
     kit.reboot()
     assert list((kit.rack / "media").rglob("attempt"))
     changed = kit.run("volume", "remove", {})["changed"]
-    assert [words.split()[0] for words in changed] == ["mount", "remove", "unmount", "take", "remove", "remove"]
+    assert [words.split()[0] for words in changed] == ["mount", "remove", "unmount", "remove", "remove", "remove"]
     assert not list((kit.rack / "media").rglob("*kv*"))
     assert not kit.changes().get("mounts")
     assert not recorded(kit)
