@@ -10,6 +10,7 @@ import typer
 
 from app.commands import wipes
 from app.commands.language import ask, say
+from app.engine.spoken import why_of
 from app.kit.i18n import N_
 
 HELP = N_(
@@ -59,5 +60,5 @@ def remove(
     report = order.report or {"hosts": {}}
     lines = {"removed": N_("{host}: removed, {root}"), "left": N_("{host}: LEFT, {root}: {why}"), "unknown": N_("{host}: not known, {root}: {why}")}
     for host, told in report["hosts"].items():
-        say(lines[told["state"]], host=host, root=told["root"], why=told["why"] or "-")
+        say(lines[told["state"]], host=host, root=told["root"], why=why_of(told) or "-")
     raise typer.Exit(0 if removal.clean(report) else NOT_CLEAN)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from app.commands.language import ask, of_terminal, say
+from app.engine.spoken import why_of
 from app.kit.i18n import N_
 from app.kit.words import in_words
 from gates.text import Text
@@ -101,7 +102,7 @@ def _print(item: dict[str, Any]) -> None:
         say(N_("  {decision}: {person}, {party}, {at}"), person=given["person"], at=given["at"], **words)
     for drive in item["records"] or item["drives"]:
         outcome = in_words("wipe_outcome", drive["outcome"]) if "outcome" in drive else "-"
-        say(N_("  {host} {serial}: {outcome} {why}"), host=drive["host"], serial=drive["serial"], outcome=outcome, why=drive.get("why") or "")
+        say(N_("  {host} {serial}: {outcome} {why}"), host=drive["host"], serial=drive["serial"], outcome=outcome, why=why_of(drive))
     if item["problem"]:
         print(f"  {Text.parse(item['problem']).in_language(of_terminal())}")
     for file in item["files"]:

@@ -4,69 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
 from typing import Any
 
 from app.accounts.roles import Role
+from app.engagements.hardware_shape import ADDRESS, ARRAY, FABRIC, NAME, NETDEV, VOLUME
+from app.engagements.keys import Keys, Named
 from gates.canonical import plain
 from gates.g1.kinds import KINDS
-from gates.schema import BAD, Choice, Items, Measure, Problems, Spec, Whole, Words, YesNo, join
+from gates.schema import BAD, Choice, Items, Measure, Problems, Whole, Words, YesNo
 
+CELLS = ("checkpoint", "tier_read", "fio", "ib_write_bw", "model_load")  # what a plan may name in workload.cells
 GROUPS = ("engine", "storage", "loadgen", "bmc")
 TEXT = Words()
-NAME = Words(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "a host name of lower-case letters, digits and dashes", "由小写字母、数字和连字符组成的主机名")
-
-
-@dataclass(frozen=True)
-class Keys:
-    """A map with fixed keys, some of them optional; optional ones stay absent."""
-
-    required: Mapping[str, Spec]
-    optional: Mapping[str, Spec] = field(default_factory=dict)
-
-    def read(self, value: Any, path: str, problems: Problems) -> Any:
-        """Return the plain map, or BAD after adding a sentence for each problem."""
-        known = {**self.required, **self.optional}
-        listed = ", ".join(known)
-        if not isinstance(value, Mapping):
-            return problems.expected(path, value, f"a map with {listed}", f"映射：{listed}")
-        for key in value:
-            if key not in known:
-                problems.unknown(path, str(key), known)
-        for key in self.required:
-            if key not in value:
-                problems.add(join(path, key), "this key is missing.", "缺少此键。")
-        read = {str(key): known[key].read(item, join(path, str(key)), problems) for key, item in value.items() if key in known}
-        return BAD if BAD in read.values() or not self.required.keys() <= read.keys() else read
-
-    def write(self, value: Any) -> Any:
-        """Return the plain form."""
-        return value
-
-
-@dataclass(frozen=True)
-class Named:
-    """A map from names to entries of one kind."""
-
-    name: Words
-    entry: Spec
-    least: int = 1
-
-    def read(self, value: Any, path: str, problems: Problems) -> Any:
-        """Return the plain map, or BAD after adding a sentence for each problem."""
-        if not isinstance(value, Mapping) or len(value) < self.least:
-            return problems.expected(path, value, f"a map with at least {self.least} entries", f"至少 {self.least} 项的映射")
-        read = {}
-        for key, item in value.items():
-            name = self.name.read(str(key), path, problems)
-            read[str(key)] = BAD if name is BAD else self.entry.read(item, join(path, str(key)), problems)
-        return BAD if BAD in read.values() else read
-
-    def write(self, value: Any) -> Any:
-        """Return the plain form."""
-        return value
 
 
 @dataclass(frozen=True)
@@ -160,7 +112,6 @@ LINE = Keys(
     },
 )
 PIECE = Keys({"kind": Choice(tuple(KINDS)), "model": TEXT, "serial": TEXT}, {"slot": TEXT, "firmware": TEXT, "host": NAME, "note": TEXT})
-ADDRESS = Words(r"[A-Za-z0-9:][A-Za-z0-9.:-]{0,252}", "a host name or an IP address", "主机名或 IP 地址")
 HOST = Keys(
     {"groups": Items(Choice(GROUPS)), "connection": Choice(("local", "ssh"))},
     {
@@ -179,20 +130,19 @@ HOST = Keys(
         "root": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径"),
     },
 )
-NETDEV = Words(r"[A-Za-z0-9_.@-]{1,15}", "the name of a network interface", "网络接口名")
 PAIR = Keys({"host": NAME, "interface": NETDEV, "far_host": NAME, "far_interface": NETDEV, "far_address": ADDRESS})
 TARGETS = Keys(
     {"simulated": YesNo(), "hosts": Named(NAME, HOST), "engine": Free(), "arms": Free()},
     {
         "rack": TEXT,
         "faults": Free(),
-        "fabric": Free(),
-        "array": Free(),
-        "volume": Free(),
+        "fabric": FABRIC,
+        "array": ARRAY,
+        "volume": VOLUME,
         "offload": Free(),
         "workload": Free(),
         "facts": Free(),
-        "cells": Free(),
+        "cells": Keys({}, dict.fromkeys(CELLS, Free())),
         "clients": Free(),
         "injections": Free(),
         "gpu_stress": Keys(

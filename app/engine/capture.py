@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.engine.redact import Redactor
+from app.engine.spoken import MOST, spoken
 
 REPLY = "reply"  # the task that answers the engine
 _FAILED = ("runner_on_failed", "runner_item_on_failed", "runner_on_unreachable")
@@ -68,7 +69,7 @@ class Capture:
                         "host": data.get("host", ""),
                         "task": data.get("task", ""),
                         "unreachable": kind == "runner_on_unreachable",
-                        "message": _message(data.get("res")),
+                        **_message(data.get("res")),
                     }
                 )
         elif (said := reply_of(event)) is not None:
@@ -83,13 +84,15 @@ def reply_of(event: Mapping[str, Any]) -> tuple[str, Any] | None:
     return str(data.get("host", "")), _reply(data.get("res") or {})
 
 
-def _message(res: Any) -> str:
-    """Return what a failed task said, in at most 600 characters."""
+def _message(res: Any) -> dict[str, Any]:
+    """Return {message} with what a failed task said, in at most 600 characters, and {both} where it said it in both languages."""
     res = res if isinstance(res, dict) else {"msg": str(res)}
     if not res.get("stderr") and not res.get("msg") and isinstance(res.get("results"), list):
         res = next((item for item in res["results"] if isinstance(item, dict) and item.get("failed")), res)
     parts = [str(res[key]).strip() for key in ("msg", "stderr", "module_stderr", "stdout") if res.get(key)]
-    return " | ".join(dict.fromkeys(parts))[:600]
+    if both := next((text for part in parts if (text := spoken(part))), None):
+        return {"message": both.en, "both": both.json()}
+    return {"message": " | ".join(dict.fromkeys(parts))[:MOST]}
 
 
 def _reply(res: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ import yaml
 
 from app.engine import words
 from app.engine.outcome import Trouble
+from app.engine.spoken import said
 from app.targets.inventory import Inventory
 
 # The tasks of job_start.yml from which on a host may have the job. Linear play: a host that failed before never got to them.
@@ -48,7 +49,7 @@ def troubles(result: Mapping[str, Any], expected: list[str], *, playbook: str, a
     failed = [host for host, n in (stats.get("failures") or {}).items() if n]
     for host in failed:
         last = next((f for f in reversed(failures) if f["host"] == host and not f.get("unreachable")), {"task": "", "message": ""})
-        found.append(words.task_failed(host, str(last["task"]), str(last["message"]), playbook))
+        found.append(words.task_failed(host, str(last["task"]), said(last), playbook))
     if found:
         return found
     if result.get("problem"):
@@ -57,7 +58,7 @@ def troubles(result: Mapping[str, Any], expected: list[str], *, playbook: str, a
         text = " / ".join(result.get("tail") or [])[-500:]
         last = next(iter(reversed(failures)), None)
         return [
-            words.task_failed(last["host"], last["task"], last["message"], playbook)
+            words.task_failed(last["host"], last["task"], said(last), playbook)
             if last
             else words.broken_run(playbook, str(result.get("status")), text)
         ]

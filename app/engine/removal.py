@@ -23,6 +23,7 @@ from app.engine import locks, orders, runs
 from app.engine.models import TargetRemoval
 from app.engine.policy import TRIES_MAX
 from app.engine.runs import Look
+from app.engine.spoken import both_of
 from app.kit.clock import now, stamp
 from app.kit.db import new_id, read_session, write_session
 from app.kit.errors import Refused
@@ -102,12 +103,17 @@ def told_of(inventory: Inventory, result: Mapping[str, Any], problem: Text | Non
     """Return what became of each host: removed, with its root; left, with the reason; unknown, when nothing was heard of it."""
     replies: Mapping[str, Any] = result.get("replies") or {}
     failures = {str(f.get("host")): f for f in result.get("failures") or []}
-    hosts: dict[str, dict[str, str]] = {}
+    hosts: dict[str, dict[str, Any]] = {}
     for host in inventory.hosts:
         reply, failure = replies.get(host), failures.get(host)
         root = str(inventory.hostvars[host].get("qg_root") or "")
         if failure is not None:
-            hosts[host] = {"state": "unknown" if failure.get("unreachable") else "left", "root": root, "why": str(failure.get("message") or "")}
+            hosts[host] = {
+                "state": "unknown" if failure.get("unreachable") else "left",
+                "root": root,
+                "why": str(failure.get("message") or ""),
+                **both_of(failure),
+            }
         elif isinstance(reply, Mapping) and reply.get("state") == "removed":
             hosts[host] = {"state": "removed", "root": str(reply.get("root") or root), "why": ""}
         else:

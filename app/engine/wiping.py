@@ -24,6 +24,7 @@ from app.engagements.models import Engagement
 from app.engine import locks, orders, packs, removal, runs
 from app.engine.models import TargetRemoval
 from app.engine.runs import Look
+from app.engine.spoken import both_of
 from app.evidence import store
 from app.kit.clock import now, stamp
 from app.kit.db import new_id, read_session, write_session
@@ -105,15 +106,25 @@ def report_of(order: WipeOrder, records: Mapping[str, Any], result: Mapping[str,
 
     Wiped is only what its own host's record calls wiped, exactly once; what no record speaks of is not known.
     """
-    failures = {str(f.get("host")): str(f.get("message") or "") for f in result.get("failures") or []}
+    failures = {str(f.get("host")): f for f in result.get("failures") or []}
     drives = []
     for drive in order.drives:
         found = [row for row in _rows(records.get(drive["host"])) if row.get("serial") == drive["serial"]]
         said = found[0] if len(found) == 1 and found[0].get("outcome") in OUTCOMES else {}
         outcome = {WIPED: WIPED, "failed": "failed"}.get(str(said.get("outcome")), "unknown")
-        why = "" if outcome == WIPED else str(said.get("why") or failures.get(drive["host"]) or result.get("problem") or "")
-        drives.append({**drive, "outcome": outcome, "why": why[:2000], **{key: said[key] for key in TOLD if key in said and key != "model"}})
+        told = {key: said[key] for key in TOLD if key in said and key != "model"}
+        drives.append({**drive, "outcome": outcome, **_why(outcome, said, failures.get(drive["host"], {}), str(result.get("problem") or "")), **told})
     return {"drives": drives, "problem": problem.json() if problem else None}
+
+
+def _why(outcome: str, said: Mapping[str, Any], failure: Mapping[str, Any], problem: str) -> dict[str, Any]:
+    """Return {why, why_both?}: why a drive is not wiped, by its own record, else by what failed on its host."""
+    if outcome == WIPED:
+        return {"why": ""}
+    if said.get("why"):
+        both = {"why_both": {"en": str(said["why"])[:2000], "zh-CN": str(said["why_zh"])[:2000]}} if said.get("why_zh") else {}
+        return {"why": str(said["why"])[:2000], **both}
+    return {"why": (str(failure.get("message") or "") or problem)[:2000], **both_of(failure)}
 
 
 def _require_removed(s: Session, engagement: Engagement) -> None:

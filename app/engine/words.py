@@ -76,8 +76,8 @@ def unreachable(host: str, address: str, message: str) -> Trouble:
     )
 
 
-def task_failed(host: str, task: str, message: str, playbook: str) -> Trouble:
-    """Say which task failed on which host."""
+def task_failed(host: str, task: str, message: Text, playbook: str) -> Trouble:
+    """Say which task failed on which host, in the reader's language where the task itself spoke both."""
     return _trouble(
         "task_failed",
         "The playbook {playbook} failed on {host} in the task “{task}”: {message}. The attempt's events show the whole output. "
@@ -86,7 +86,7 @@ def task_failed(host: str, task: str, message: str, playbook: str) -> Trouble:
         playbook=playbook,
         host=host or "-",
         task=task or "-",
-        message=_end(message),
+        message=Text(_end(message.en), _end(message.zh)),
     )
 
 

@@ -6,6 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+REMEDY = ("Put it right, or correct targets.{what}, then deploy again.", "请排除，或更正 targets.{what}，然后重新部署。")
+REMEDIES = {"wipe": ("The drives named must not leave the site; order their wipe anew.", "所列硬盘不得离开现场；请重新申请擦除。")}
+
 
 def hardware_order(order: Mapping[str, Any], root: str, site: Mapping[str, Any], etc: str = "") -> dict[str, Any]:
     """Return the order with the places of this host: its own, or those of the simulated rack."""
@@ -15,6 +18,8 @@ def hardware_order(order: Mapping[str, Any], root: str, site: Mapping[str, Any],
         "root": root,
         "etc": etc or (f"{rack}/etc" if rack else "/etc"),
         "sys": f"{rack}/sys" if rack else "/sys",
+        "dev": f"{rack}/dev" if rack else "/dev",
+        "proc": f"{rack}/proc" if rack else "/proc",
         "path_prefix": [f"{rack}/bin"] if rack else [],
     }
 
@@ -26,7 +31,7 @@ def media_of(site: Mapping[str, Any], root: str, host: str, devices: list[str]) 
         if host not in (described.get("hosts") or [host]):
             continue
         medium = {key: value.replace("{root}", root) if isinstance(value, str) else value for key, value in described.items() if key != "hosts"}
-        if medium["kind"] == "md_xfs" and not medium.get("devices"):
+        if medium.get("kind") == "md_xfs" and not medium.get("devices"):
             medium["devices"] = devices
         found[name] = medium
     return found
@@ -61,15 +66,30 @@ def hardware_survey(site: Mapping[str, Any], root: str, host: str) -> list[dict[
     return [{"name": name, "tool": argv[0], "argv": [bin_dir + argv[0], *argv[1:]], "timeout_s": 30} for name, argv in told]
 
 
+def both(en: str, zh: str) -> str:
+    """Return a sentence as a task says it in both languages: the service shows each reader one half (app/engine/spoken.py)."""
+    return json.dumps({"en": en, "zh-CN": zh}, ensure_ascii=False)
+
+
 def checks_sentence(answer: Mapping[str, Any], what: str, host: str) -> str:
-    """Return what is not as agreed, in sentences with the command that shows it."""
+    """Return what is not as agreed, in sentences of both languages with the command that shows it."""
+    rows_zh = [
+        f"{row['check']} 为 {row['value']}，应为 {row['wanted']}（{row['evidence']}）"
+        if row["state"] == "wrong"
+        else f"{row['check']} 无法判断，应为 {row['wanted']}（{row['evidence']} 的结果：{row['value'] or '无'}）"
+        for row in answer["wrong"]
+    ]
     rows = [
         f"{row['check']} is {row['value']} and should be {row['wanted']} ({row['evidence']})"
         if row["state"] == "wrong"
         else f"{row['check']} cannot be told; it should be {row['wanted']} ({row['evidence']} says {row['value'] or 'nothing'})"
         for row in answer["wrong"]
     ]
-    return f"The {what} of {host} is not as agreed: {'; '.join(rows)}. Put it right, or correct targets.{what}, then deploy again."
+    remedy, remedy_zh = REMEDIES.get(what, REMEDY)
+    return both(
+        f"The {what} of {host} is not as agreed: {'; '.join(rows)}. {remedy.format(what=what)}",
+        f"主机 {host} 的 {what} 与约定不符：{'；'.join(rows_zh)}。{remedy_zh.format(what=what)}",
+    )
 
 
 def wipe_answer(done: Mapping[str, Any], journal: str, order: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,12 +102,20 @@ def wipe_answer(done: Mapping[str, Any], journal: str, order: Mapping[str, Any])
     row = {
         "check": "wipe.ended",
         "state": "wrong",
-        "value": f"exit code {done.get('rc')}: {str(done.get('stderr', ''))[-300:]}",
+        "value": f"exit code {done.get('rc')}: {_english(str(done.get('stderr', '')))[-300:]}",
         "wanted": "an answer for every drive",
         "evidence": "records.jsonl",
     }
     facts = {"records": list(last.values()), "approvals": order["approvals"], "order_hash": order.get("order_hash")}
     return {"part": "wipe", "verb": "apply", "changed": sorted(last), "checks": [row], "wrong": [row], "facts": facts}
+
+
+def _english(stderr: str) -> str:
+    """Return the English half of a refusal of the kit, or whatever else stands there."""
+    try:
+        return str(json.loads(stderr)["en"])
+    except (ValueError, KeyError, TypeError):
+        return stderr
 
 
 def return_slip(answer: Mapping[str, Any], site: Mapping[str, Any], host: str) -> dict[str, Any]:

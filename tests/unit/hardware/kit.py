@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -60,19 +61,20 @@ class Kit:
         program.symlink_to(
             ROLES / "lab_rack/files/rack"
         )  # the sources as they lie there: Python keeps them compiled, which it does not for an archive
-        subprocess.run(
-            [sys.executable, "-I", str(program), "install", str(self.rack)], input=json.dumps(description).encode(), check=True, capture_output=True
-        )
+        self.install(description)
         self.etc = self.rack / "etc"
         self.etc.mkdir()
 
     def run(self, part: str, verb: str, order: dict[str, Any]) -> dict[str, Any]:
-        """Return the kit's answer; a refusal comes as {refused: sentence}."""
-        told = filters.hardware_order(order, str(self.root), {"rack": "roce"})
+        """Return the kit's answer; a refusal comes as {refused, refused_zh}."""
+        told = filters.hardware_order({"engagement": "DEMO", **order}, str(self.root), {"rack": "roce"})
         argv = [sys.executable, str(ROLES / "hardware/files/kit"), part, verb]
         done = subprocess.run(argv, input=json.dumps(told), capture_output=True, text=True, check=False)
         assert done.returncode in (0, 1), done.stderr
-        answer: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {"refused": done.stderr.strip()}
+        if done.returncode:
+            told = json.loads(done.stderr)
+            return {"refused": told["en"], "refused_zh": told["zh-CN"]}
+        answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
     def traces(self) -> list[str]:
@@ -88,10 +90,14 @@ class Kit:
 
     def describe(self, change: Callable[[dict[str, Any]], Any]) -> None:
         """Change the description of the host: other tools, other drives."""
-        path = self.rack / "rack.json"
-        rack = json.loads(path.read_text())
+        rack = json.loads((self.rack / "rack.json").read_text())
         change(rack)
-        path.write_text(json.dumps(rack))
+        self.install(rack)
+
+    def install(self, description: dict[str, Any]) -> None:
+        """Let the rack's tools and files be those of a description."""
+        argv = [sys.executable, "-I", str(self.rack / "rack.pyz"), "install", str(self.rack)]
+        subprocess.run(argv, input=json.dumps(description).encode(), check=True, capture_output=True)
 
     def changes(self) -> dict[str, Any]:
         """Return what the rack's tools hold, without what is empty."""
@@ -111,3 +117,31 @@ class Kit:
         devices = self.run("array", "show", ARRAY)["facts"]["devices"]
         volume = {"kind": "md_xfs", "mount": str(self.root / "mnt" / "array"), "devices": devices, **more}
         return {"media": {"array": volume}}
+
+    def drive(self, place: int, **more: Any) -> dict[str, Any]:
+        """Return an order with XFS on one of the array's namespaces, by the name that lasts."""
+        device = f"/dev/disk/by-id/{sorted(os.listdir(self.rack / 'dev/disk/by-id'))[place]}"
+        return {"media": {"disk": {"kind": "xfs", "mount": str(self.root / "mnt" / "disk"), "device": device, **more}}}
+
+    def node(self, device: str) -> Path:
+        """Return the file that stands for a device."""
+        return self.rack / device.lstrip("/")
+
+    def renumber(self, names: dict[str, str]) -> None:
+        """Give devices other names, as a boot may: what they are and what lies on them goes along."""
+        text = json.dumps(self.changes())
+        for old in names:
+            text = text.replace(f'/dev/{old}"', f'/dev/<{old}>"')
+        for old, new in names.items():
+            text = text.replace(f'/dev/<{old}>"', f'/dev/{new}"')
+        (self.rack / "changes.json").write_text(text)
+        block, dev = self.rack / "sys/class/block", self.rack / "dev"
+        links = {link: link.readlink().name for link in (dev / "disk/by-id").iterdir()}
+        for folder in (block, dev):
+            for old in names:
+                (folder / old).rename(folder / f"{old}.moving")
+            for old, new in names.items():
+                (folder / f"{old}.moving").rename(folder / new)
+        for link, name in links.items():
+            link.unlink()
+            link.symlink_to(f"../../{names.get(name, name)}")

@@ -195,7 +195,7 @@ def test_media_with_alike_names_have_labels_of_their_own(kit: Kit) -> None:
     kit.run("array", "apply", ARRAY)
     devices = kit.media()["media"]["array"]["devices"]
     names = ("array_fast_one", "array_fast_two", "array")
-    media = {name: {"kind": "xfs", "device": devices[n], "mount": str(kit.root / "mnt" / name)} for n, name in enumerate(names)}
+    media = {name: {**kit.drive(n)["media"]["disk"], "mount": str(kit.root / "mnt" / name)} for n, name in enumerate(names)}
     assert kit.run("volume", "apply", {"media": media})["wrong"] == []
     labels = [kit.changes()["signatures"][device]["LABEL"] for device in devices[:3]]
     assert len(set(labels)) == 3
@@ -205,9 +205,8 @@ def test_media_with_alike_names_have_labels_of_their_own(kit: Kit) -> None:
 
 def test_a_file_system_of_another_medium_whose_label_begins_alike_is_left_alone(kit: Kit) -> None:
     kit.run("array", "apply", ARRAY)
-    device = kit.media()["media"]["array"]["devices"][0]
-    kit.tool("mkfs.xfs", "-q", "-L", "qg-a2", device)
-    order = {"media": {"a": {"kind": "xfs", "device": device, "mount": str(kit.root / "mnt" / "a")}}}
+    kit.tool("mkfs.xfs", "-q", "-L", "qg-a2", kit.media()["media"]["array"]["devices"][0])
+    order = {"media": {"a": kit.drive(0)["media"]["disk"]}}
     assert "LABEL=qg-a2" in kit.run("volume", "apply", order)["refused"]
 
 

@@ -75,6 +75,7 @@ def test_an_order_that_both_approved_is_let_through_and_the_kit_is_told_only_tha
     ],
 )
 def test_anything_less_is_refused_with_nothing_wiped(wipe: Callable[[], dict[str, Any]], said: str) -> None:
-    refused = filters.wipe_refusal(wipe(), SITE, "array01")
-    assert said in refused
-    assert refused.endswith("Nothing was wiped.")
+    refused = json.loads(filters.wipe_refusal(wipe(), SITE, "array01"))
+    assert said in refused["en"]
+    assert refused["en"].endswith("Nothing was wiped.")
+    assert refused["zh-CN"].endswith("未擦除任何内容。")

@@ -13,6 +13,8 @@ import subprocess
 import sys
 from typing import Any, Dict, List
 
+MARK = ".quadgate"  # in the folder `kv` of a medium; the hardware kit puts `owner` there
+
 
 def write(path: str, content: Any) -> None:
     """Write one JSON file by rename, readable by its owner only."""
@@ -25,12 +27,29 @@ def write(path: str, content: Any) -> None:
     os.replace(path + ".tmp", path)
 
 
-def make_room(kv_dir: str) -> None:
-    """Remove the KV that earlier attempts left on this medium."""
+def enlist(kv_dir: str, root: str) -> None:
+    """Make a KV directory and list it on its medium. One that is marked by nobody is not ours, or not mounted: nothing is written there."""
     medium = os.path.dirname(kv_dir)
-    for name in os.listdir(medium):
+    if not os.path.isfile(f"{medium}/{MARK}/owner") and not medium.startswith(f"{root}/kv/"):
+        print(f"{medium} carries no mark of ours ({MARK}/owner): its medium is not mounted, or it is somebody else's. Deploy again.", file=sys.stderr)
+        raise SystemExit(1)
+    for folder in (f"{medium}/{MARK}/attempts/{os.path.basename(kv_dir)}", kv_dir):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+
+
+def make_room(kv_dir: str) -> None:
+    """Remove the KV that earlier attempts left on this medium: those that are listed there, and nothing else."""
+    medium = os.path.dirname(kv_dir)
+    for name in os.listdir(f"{medium}/{MARK}/attempts"):
         if name != os.path.basename(kv_dir):
-            shutil.rmtree(os.path.join(medium, name), ignore_errors=True)
+            for folder in (f"{medium}/{name}", f"{medium}/{MARK}/attempts/{name}"):
+                shutil.rmtree(folder, onerror=_gone)
+
+
+def _gone(_: Any, __: str, error: Any) -> None:
+    """Let a file be gone already: on an export that hosts share, each of them makes room. Anything else that stays is an error."""
+    if not isinstance(error[1], FileNotFoundError):
+        raise error[1]
 
 
 def probe(order: Dict[str, Any], *arguments: str) -> None:
@@ -51,7 +70,7 @@ def main(order: Dict[str, Any]) -> None:
         write(path, content)
     kv_dirs: List[str] = order["kv_dirs"]
     for kv_dir in kv_dirs:
-        os.makedirs(kv_dir, mode=0o700, exist_ok=True)
+        enlist(kv_dir, order["root"])
     if order["store"]:
         for kv_dir in kv_dirs:
             make_room(kv_dir)

@@ -12,7 +12,13 @@ import subprocess
 import sys
 from typing import Any, Dict, List
 
-FILES = ("fstab", "mdadm/mdadm.conf", "mdadm.conf", "nvme/discovery.conf")  # where the kit puts lines; a site may have named another for mdadm
+FILES = (
+    "fstab",
+    "mdadm/mdadm.conf",
+    "mdadm.conf",
+    "nvme/discovery.conf",
+    "udev/rules.d/71-quadgate-array.rules",
+)  # where the kit puts lines; a site may have named another for mdadm
 UNITS = ("quadgate-array.service", "quadgate-engine.service")
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -28,15 +29,26 @@ def choice(listing: str, minimum: list[int]) -> str:
 
 
 def advice(listing: str, minimum: list[int]) -> str:
-    """Return the sentence for a target without a usable Python: what was found, what is needed, which package brings it."""
+    """Return the sentence for a target without a usable Python, in both languages ({en, zh-CN}): what was found, what is needed, which package."""
     found = ", ".join(f"{major}.{minor} at {path}" for major, minor, path in _pythons(listing)) or "none"
     words = next((line.split() for line in listing.splitlines() if line.startswith("os ")), ["os", "unknown", "-"])
     system = words[1] if len(words) > 1 else "unknown"
     package = PACKAGES.get(system, "of the distribution that brings it, e.g. python3.9 or newer")
     need = ".".join(str(n) for n in minimum)
-    return (
-        f"Python {need} or newer is needed on this target; found: {found}. "
-        f"Install the package {package}, or set ansible_python_interpreter to one that exists."
+    zh = (
+        PACKAGES.get(system, "（由该发行版提供，如 python3.9 或更新版本）")
+        .replace(" or newer", " 或更新版本")
+        .replace(" or ", " 或 ")
+        .replace("release ", "版本 ")
+    )
+    return json.dumps(
+        {
+            "en": f"Python {need} or newer is needed on this target; found: {found}. "
+            f"Install the package {package}, or set ansible_python_interpreter to one that exists.",
+            "zh-CN": f"目标主机需要 Python {need} 或更新版本；现有：{found if found != 'none' else '无'}。"
+            f"请安装软件包 {zh}，或把 ansible_python_interpreter 设为已有的解释器。",
+        },
+        ensure_ascii=False,
     )
 
 

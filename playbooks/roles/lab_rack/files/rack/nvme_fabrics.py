@@ -1,10 +1,12 @@
 """nvme connect and disconnect, with the connections kept in the rack's folder and shown below its /sys as the kernel would."""
 
+import hashlib
 import os
 import shutil
 import sys
 from typing import Any, Dict, List, Optional
 
+import nodes
 import state
 
 LONG = {"-t": "--transport", "-a": "--traddr", "-s": "--trsvcid", "-n": "--nqn", "-d": "--device"}
@@ -29,13 +31,19 @@ def subsystems() -> List[Dict[str, Any]]:
             {
                 "Name": p["name"],
                 "Transport": p["transport"],
-                "Address": "traddr=%s,trsvcid=%s,src_addr=192.0.2.9" % (p["address"], p["port"]),
+                "Address": _address(p),
                 "State": "live",
             }
             for p in entry["paths"]
         ]
         rows.append({"Name": name, "NQN": entry["nqn"], "IOPolicy": _policy(name), "Paths": paths})
     return rows
+
+
+def _address(path: Dict[str, str]) -> str:
+    """Return a path's address as the kernel prints it: of the host's side only what was asked for, and where it really comes from."""
+    asked = "".join(",%s=%s" % (key, path[key]) for key in ("host_traddr", "host_iface") if path.get(key))
+    return "traddr=%s,trsvcid=%s%s,src_addr=192.0.2.9" % (path["address"], path["port"], asked)
 
 
 def namespaces() -> List[str]:
@@ -60,11 +68,13 @@ def connect(argv: List[str], rack: Dict[str, Any]) -> int:
         name = _name_of(known, nqn) or "nvme-subsys%d" % (len(rack["drives"]) + len(known))
         first = len(rack["drives"]) + sum(len(entry["paths"]) for entry in known.values())
         entry = known.setdefault(name, {"nqn": nqn, "paths": [], "namespaces": []})
-        if any(path["address"] == address for path in entry["paths"]):
+        here = {"host_traddr": wanted.get("--host-traddr", ""), "host_iface": wanted.get("--host-iface", "")}
+        path = {"transport": transport, "address": address, "port": wanted.get("--trsvcid") or "4420", **here}
+        if any(path.items() <= known_path.items() for known_path in entry["paths"]):
             return _fail("already connected")
         used = {path["name"] for other in known.values() for path in other["paths"]}
         controller = next("nvme%d" % n for n in range(first, first + 64) if "nvme%d" % n not in used)
-        entry["paths"].append({"name": controller, "transport": transport, "address": address, "port": wanted.get("--trsvcid") or "4420"})
+        entry["paths"].append({"name": controller, **path})
         if not entry["namespaces"]:
             head = name.replace("nvme-subsys", "nvme")
             entry["namespaces"] = ["%sn%d" % (head, n + 1) for n in range(target["namespaces"])]
@@ -86,7 +96,7 @@ def disconnect(argv: List[str], _: Dict[str, Any]) -> int:
             if not kept:
                 del now["subsystems"][name]
                 for space in entry["namespaces"]:
-                    shutil.rmtree(os.path.join(_sys("block"), space), ignore_errors=True)
+                    nodes.hide(space)
                 shutil.rmtree(os.path.join(_sys("nvme-subsystem"), name), ignore_errors=True)
     print("disconnected %d controller(s)" % count)
     return 0
@@ -97,7 +107,7 @@ def _show(name: str, entry: Dict[str, Any]) -> None:
     folder = os.path.join(_sys("nvme-subsystem"), name)
     for space in entry["namespaces"]:
         os.makedirs(os.path.join(folder, space), exist_ok=True)
-        os.makedirs(os.path.join(_sys("block"), space, "holders"), exist_ok=True)
+        nodes.show(space, "uuid.%s-%s" % (hashlib.sha256(entry["nqn"].encode()).hexdigest()[:12], space.rpartition("n")[2]))
     if not os.path.exists(os.path.join(folder, "iopolicy")):
         with open(os.path.join(folder, "iopolicy"), "w", encoding="utf-8") as f:
             f.write("numa\n")

@@ -1,8 +1,10 @@
 """nvme format, sanitize and sanitize-log: a wiped drive is blank afterwards, and says so in its log."""
 
 import json
+import os
 from typing import Any, Dict, List, Tuple
 
+import nodes
 import state
 
 SAID = {
@@ -13,17 +15,21 @@ SAID = {
 }
 
 
-def format_drive(_: List[str], drive: Dict[str, Any], __: Dict[str, Any]) -> int:
-    """Blank the namespace."""
-    _blank(drive)
-    print("Success formatting namespace:1")
+def format_drive(argv: List[str], drive: Dict[str, Any], _: Dict[str, Any]) -> int:
+    """Blank the one namespace that was named. `format_keeps`: it says so and does nothing; `format_loses`: the namespace is gone afterwards."""
+    name = os.path.basename(state.device_path(argv))
+    if drive.get("format_loses"):
+        nodes.hide(name)
+    elif not drive.get("format_keeps"):
+        _blank([name])
+    print("Success formatting namespace:%s" % name.rpartition("n")[2])
     return 0
 
 
 def sanitize(argv: List[str], drive: Dict[str, Any], _: Dict[str, Any]) -> int:
     """Begin a sanitize; it is done as soon as the log is read a second time."""
     action = next((word.partition("=")[2] for word in argv if word.startswith("--sanact")), "")
-    _blank(drive)
+    _blank(nodes.namespaces(drive))
     with state.changing() as now:
         now.setdefault("sanitize", {})[drive["serial"]] = {"action": int(action or 0), "reads": 0}
     return 0
@@ -55,9 +61,11 @@ def _sstat(status: int, version: Tuple[int, ...]) -> Any:
     return {"media_verification_canceled": 0, **told} if version >= (2, 12) else told
 
 
-def _blank(drive: Dict[str, Any]) -> None:
+def _blank(names: List[str]) -> None:
     with state.changing() as now:
-        now.get("signatures", {}).pop("/dev/" + drive["namespace"], None)
+        for name in names:
+            now.get("signatures", {}).pop("/dev/" + name, None)
+            nodes.blank("/dev/" + name)
 
 
 COMMANDS = {"format": format_drive, "sanitize": sanitize, "sanitize-log": sanitize_log}

@@ -8,6 +8,8 @@ import time
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Optional
 
+import nodes
+
 IDLE_AFTER_S = 5.0  # a link goes to its low speed that long after the last I/O
 
 
@@ -52,7 +54,7 @@ def drive_of(rack: Dict[str, Any], path: str) -> Optional[Dict[str, Any]]:
     """Return the drive behind /dev/nvme0, /dev/nvme0n1 or nvme0, or None."""
     name = os.path.basename(path)
     for drive in rack["drives"]:
-        if name in (drive["controller"], drive["namespace"]):
+        if name in (drive["controller"], *nodes.namespaces(drive)):
             return drive
     return None
 

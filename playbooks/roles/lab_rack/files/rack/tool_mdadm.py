@@ -5,6 +5,7 @@ import os
 import sys
 from typing import Any, Dict, List
 
+import nodes
 import nvme_fabrics
 import state
 
@@ -48,7 +49,7 @@ def _create(words: List[str], argv: List[str], rack: Dict[str, Any]) -> int:
         for member in members:
             signatures[member] = {"TYPE": "linux_raid_member", "LABEL": "any:" + told["--name"]}
             now.setdefault("superblocks", {})[member] = dict(arrays[device])
-            os.makedirs(os.path.join(_holders(member), "md%d" % NUMBER), exist_ok=True)
+        _appear(device, members)
     sys.stderr.write("mdadm: array %s started.\n" % device)
     return 0
 
@@ -84,8 +85,7 @@ def _assemble(words: List[str], _: List[str], __: Dict[str, Any]) -> int:
         now.setdefault("md", {})[device] = {**first, "members": members}
         if holds:
             now.setdefault("signatures", {})[device] = holds
-        for member in members:
-            os.makedirs(os.path.join(_holders(member), "md%d" % NUMBER), exist_ok=True)
+        _appear(device, members)
     sys.stderr.write("mdadm: %s has been started with %d drives.\n" % (device, len(members)))
     return 0
 
@@ -109,10 +109,7 @@ def _stop(words: List[str], _: List[str], __: Dict[str, Any]) -> int:
             return _fail("error opening %s: No such file or directory" % words[0])
         if any(mount["source"] == words[0] for mount in now.get("mounts", [])):
             return _fail("Cannot get exclusive access to %s:Perhaps a running process, mounted filesystem or active volume group?" % words[0])
-        for member in array["members"]:
-            holder = os.path.join(_holders(member), "md%d" % NUMBER)
-            if os.path.isdir(holder):
-                os.rmdir(holder)
+        _disappear(words[0], array["members"])
         del now["md"][words[0]]
         holds = now.get("signatures", {}).pop(words[0], None)
         for member in array["members"]:
@@ -130,8 +127,22 @@ def _zero(words: List[str], _: List[str], __: Dict[str, Any]) -> int:
     return 0
 
 
-def _holders(member: str) -> str:
-    return os.path.join(state.root(), "sys", "class", "block", os.path.basename(member), "holders")
+def _appear(device: str, members: List[str]) -> None:
+    """Let the array be a device that holds its members; its name in /dev/md is a link, as udev makes it."""
+    for member in members:
+        os.makedirs(os.path.join(nodes.holders(member), "md%d" % NUMBER), exist_ok=True)
+    os.makedirs(os.path.dirname(nodes.path(device)), exist_ok=True)
+    nodes.blank("/dev/md%d" % NUMBER)
+    os.symlink("../md%d" % NUMBER, nodes.path(device))
+
+
+def _disappear(device: str, members: List[str]) -> None:
+    for member in members:
+        holder = os.path.join(nodes.holders(member), "md%d" % NUMBER)
+        if os.path.isdir(holder):
+            os.rmdir(holder)
+    os.unlink(nodes.path(device))
+    os.unlink(nodes.path("/dev/md%d" % NUMBER))
 
 
 def _fail(sentence: str) -> int:

@@ -25,10 +25,16 @@ def _mount(argv: List[str]) -> int:
             sys.stderr.write("mount: %s: wrong fs type, bad option, bad superblock on %s.\n" % (target, source))
             return 32
         now.setdefault("mounts", []).append(
-            {"target": target, "source": source, "fstype": "nfs4" if fstype == "nfs" else fstype, "options": "rw," + options}
+            {"target": target, "source": source, "fstype": "nfs4" if fstype == "nfs" else fstype, "options": _in_force(options)}
         )
         _move(_contents(source), target)
     return 0
+
+
+def _in_force(options: str) -> str:
+    """Return options as the kernel shows them: without what only mount(8) and systemd read, and a version under its one name."""
+    shown = [word.replace("nfsvers=", "vers=") for word in options.split(",") if word not in ("defaults", "nofail", "_netdev", "rw")]
+    return ",".join(["rw", *shown])
 
 
 def _umount(argv: List[str]) -> int:

@@ -4,6 +4,7 @@ import json
 import sys
 from typing import Any, Dict, List
 
+import nodes
 import nvme_fabrics
 import nvme_wipe
 import state
@@ -17,7 +18,7 @@ def main(argv: List[str], rack: Dict[str, Any]) -> int:
         return 0
     if command == "list":
         old = tuple(int(n) for n in rack["tools"]["nvme"].split(".")[:2]) < (2, 11)
-        _print({"Devices": [_flat(d) for d in rack["drives"]]} if old else _nested(rack))
+        _print({"Devices": [_flat(d, name) for d in rack["drives"] for name in nodes.namespaces(d)]} if old else _nested(rack))
         return 0
     if command == "list-subsys":
         _print(_subsystems(rack))
@@ -25,7 +26,7 @@ def main(argv: List[str], rack: Dict[str, Any]) -> int:
     if command in nvme_fabrics.COMMANDS:
         return nvme_fabrics.COMMANDS[command](argv[2:], rack)
     drive = state.drive_of(rack, state.device_path(argv[2:]))
-    answers = {"id-ctrl": _identity, "smart-log": _health, "error-log": _errors, "self-test-log": _self_tests}
+    answers = {"id-ctrl": _identity, "smart-log": _health, "error-log": _errors, "self-test-log": _self_tests, "list-ns": _allocated}
     if command in nvme_wipe.COMMANDS and drive:
         return nvme_wipe.COMMANDS[command](argv[2:], drive, rack)
     if command not in answers:
@@ -42,12 +43,17 @@ def _print(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
-def _namespace(drive: Dict[str, Any]) -> Dict[str, Any]:
+def _allocated(drive: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the namespaces that the drive keeps, those that are attached to nobody too."""
+    return {"nsid_list": [{"nsid": n + 1} for n in range(len(nodes.namespaces(drive)) + drive.get("unattached", 0))]}
+
+
+def _namespace(drive: Dict[str, Any], name: str) -> Dict[str, Any]:
     size, sector = drive["capacity_bytes"], drive["sector_bytes"]
     return {
-        "NameSpace": drive["namespace"],
-        "Generic": drive["namespace"].replace("nvme", "ng"),
-        "NSID": 1,
+        "NameSpace": name,
+        "Generic": name.replace("nvme", "ng"),
+        "NSID": int(name.rpartition("n")[2]),
         "UsedBytes": size,
         "MaximumLBA": size // sector,
         "PhysicalSize": size,
@@ -55,15 +61,15 @@ def _namespace(drive: Dict[str, Any]) -> Dict[str, Any]:
     }
 
 
-def _flat(drive: Dict[str, Any]) -> Dict[str, Any]:
+def _flat(drive: Dict[str, Any], name: str) -> Dict[str, Any]:
     row = {
-        "DevicePath": "/dev/" + drive["namespace"],
+        "DevicePath": "/dev/" + name,
         "Firmware": drive["firmware"],
         "ModelNumber": drive["model"],
         "SerialNumber": drive["serial"].ljust(20),
     }
-    row.update(_namespace(drive))
-    row["NameSpace"] = 1
+    row.update(_namespace(drive, name))
+    row["NameSpace"] = row["NSID"]
     return row
 
 
@@ -78,7 +84,13 @@ def _nested(rack: Dict[str, Any]) -> Dict[str, Any]:
             "Firmware": drive["firmware"].ljust(8),
         }
         controller.update(
-            {"Transport": "pcie", "Address": drive["address"], "Slot": str(drive["slot"]), "Namespaces": [_namespace(drive)], "Paths": []}
+            {
+                "Transport": "pcie",
+                "Address": drive["address"],
+                "Slot": str(drive["slot"]),
+                "Namespaces": [_namespace(drive, name) for name in nodes.namespaces(drive)],
+                "Paths": [],
+            }
         )
         subsystems.append({"Subsystem": "nvme-subsys%d" % index, "SubsystemNQN": _nqn(drive), "Controllers": [controller], "Namespaces": []})
     return {"Devices": [{"HostNQN": "nqn.2014-08.org.nvmexpress:uuid:lab", "HostID": "lab", "Subsystems": subsystems}]}
@@ -114,6 +126,7 @@ def _identity(drive: Dict[str, Any]) -> Dict[str, Any]:
         "tnvmcap": drive["capacity_bytes"],
         "unvmcap": 0,
         "nn": 32,
+        "oacs": 8,
     }
 
 

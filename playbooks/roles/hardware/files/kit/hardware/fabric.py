@@ -51,7 +51,10 @@ def _configure(host: Host, interface: Dict[str, Any]) -> None:
     if order.get("mtu") and mtu != order["mtu"]:
         if mtu is None:
             raise Refused(
-                "The interface %s is not on this host (`ip -j link show dev %s`); put its right name into targets.fabric." % (netdev, netdev)
+                "The interface {0} is not on this host (`ip -j link show dev {1}`); put its right name into targets.fabric.",
+                "本主机上没有接口 {0}（`ip -j link show dev {1}`）；请在 targets.fabric 中填写正确的名称。",
+                netdev,
+                netdev,
             )
         remember("mtu", mtu)
         host.do(["ip", "link", "set", "dev", netdev, "mtu", str(order["mtu"])], "set the MTU of %s to %d" % (netdev, order["mtu"]))
@@ -59,7 +62,11 @@ def _configure(host: Host, interface: Dict[str, Any]) -> None:
         return
     qos = _qos(host, netdev)
     if qos is None:
-        raise Refused("mlnx_qos does not answer for %s, so neither PFC nor trust can be set; install it (MLNX_OFED, python3-mlnx-qos)." % netdev)
+        raise Refused(
+            "mlnx_qos does not answer for {0}, so neither PFC nor trust can be set; install it (MLNX_OFED, python3-mlnx-qos).",
+            "mlnx_qos 对 {0} 没有应答，无法设置 PFC 与信任模式；请安装该工具（MLNX_OFED、python3-mlnx-qos）。",
+            netdev,
+        )
     if order.get("trust") and qos["trust"] != order["trust"]:
         remember("trust", qos["trust"])
         host.do(["mlnx_qos", "-i", netdev, "--trust", order["trust"]], "set the trust of %s to %s" % (netdev, order["trust"]))

@@ -10,7 +10,19 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Refused(Exception):  # noqa: N818 - it is no error of the program
-    """What cannot or must not be done, as a sentence for people."""
+    """What cannot or must not be done, as a sentence for people in English and in Chinese.
+
+    Both halves name their values by place ({0}, {1!r}); a value that is itself a refusal is put in language by language.
+    """
+
+    def __init__(self, en: str, zh: str, *values: Any) -> None:
+        self.en = en.format(*[value.en if isinstance(value, Refused) else value for value in values])
+        self.zh = zh.format(*[value.zh if isinstance(value, Refused) else value for value in values])
+        super().__init__(self.en)
+
+    def json(self) -> str:
+        """Return both halves as whoever runs the kit expects them on stderr."""
+        return json.dumps({"en": self.en, "zh-CN": self.zh}, ensure_ascii=False)
 
 
 class Host:
@@ -19,6 +31,7 @@ class Host:
     def __init__(self, order: Dict[str, Any], verb: str) -> None:
         self.order, self.dry = order, verb in ("plan", "plan-remove", "show")
         self.etc, self.sys = order.get("etc") or "/etc", order.get("sys") or "/sys"
+        self.dev, self.proc = order.get("dev") or "/dev", order.get("proc") or "/proc"
         self.prefix: List[str] = list(order.get("path_prefix") or [])
         self.changed: List[str] = []
         self.checks: List[Dict[str, Any]] = []
@@ -51,7 +64,7 @@ class Host:
         """Run a command that must succeed and changes nothing; return its stdout."""
         code, out, err = self.ask(argv, real=real)
         if code:
-            raise Refused("`%s` ended with %d: %s" % (" ".join(argv), code, _short(err or out.strip() or "it said nothing")))
+            raise Refused("`{0}` ended with {1}: {2}", "`{0}` 退出码 {1}：{2}", " ".join(argv), code, _short(err or out.strip() or "it said nothing"))
         return out
 
     def do(self, argv: Sequence[str], why: str, *, real: bool = False) -> str:
@@ -84,7 +97,7 @@ class Host:
         try:
             return json.loads(out or "null")
         except ValueError:
-            raise Refused("`%s` did not print JSON but: %s" % (" ".join(argv), out.strip()[:200])) from None
+            raise Refused("`{0}` did not print JSON but: {1}", "`{0}` 输出的不是 JSON，而是：{1}", " ".join(argv), out.strip()[:200]) from None
 
 
 def _short(text: str) -> str:
@@ -104,7 +117,12 @@ class Record:
         except FileNotFoundError:
             pass
         except ValueError as error:
-            raise Refused("%s is damaged (%s), so what was there before is not known; nothing was changed." % (path, error)) from None
+            raise Refused(
+                "{0} is damaged ({1}), so what was there before is not known; nothing was changed.",
+                "{0} 已损坏（{1}），无法得知原先状态；未做任何更改。",
+                path,
+                error,
+            ) from None
 
     def part(self, name: str) -> Dict[str, Any]:
         """Return the entry of a part, made when it is absent."""

@@ -28,9 +28,11 @@ def drop_block(host: Host, relative: str, name: str) -> None:
     path = os.path.join(host.etc, relative)
     now, entry = _read(path), host.record.part("files").get(path)
     if now is None or _markers(name)[0] not in now:
-        if entry and (now is None or now == entry.get("before")):
+        if entry and (now is None or "# BEGIN Quadgate " not in now):  # somebody took our lines out; what else they changed is theirs
             host.record.part("files").pop(path, None)
             host.record.keep()
+            if now is None and not host.dry:
+                _give_back(entry["folders"])
         return
     head, _, tail = _split(now, name, path)
     bare = head + tail
@@ -60,7 +62,12 @@ def _split(text: str, name: str, path: str) -> Tuple[str, bool, str]:
     head, _, rest = text.partition(begin + "\n")
     _, marker, tail = rest.partition(end + "\n")
     if not marker:
-        raise Refused("%s has the line `%s` without its end; put the file right by hand first." % (path, begin))
+        raise Refused(
+            "{0} has the line `{1}` without its end; put the file right by hand first.",
+            "{0} 中有 `{1}` 一行而没有对应的结束行；请先手工修正该文件。",
+            path,
+            begin,
+        )
     return head, True, tail
 
 
@@ -95,6 +102,11 @@ def _missing(path: str) -> List[str]:
 
 def _remove(path: str, folders: List[str]) -> None:
     os.unlink(path)
+    _give_back(folders)
+
+
+def _give_back(folders: List[str]) -> None:
+    """Remove folders that we made, innermost first, as far as they are empty."""
     for folder in folders:
         try:
             os.rmdir(folder)

@@ -1,6 +1,7 @@
 """The end of a unit on loan: every named drive is wiped by its own firmware, and each wipe becomes a record by serial number.
 
-Only drives named by serial, that carry no mount and no RAID, and only with the approval ids of both parties. Cannot be undone.
+Only drives named by serial, of which nothing uses a namespace or a partition, and only with the approval ids of both parties. Cannot be undone.
+"Wiped" is a drive that says so and of which every namespace can be read afterwards and shows nothing of what was there before.
 """
 
 import json
@@ -9,6 +10,7 @@ import re
 import time
 from typing import Any, Dict, List, Optional
 
+from hardware import blocks, drives
 from hardware.host import Host, Refused
 
 SANITIZE = {"block": 2, "overwrite": 3, "crypto": 4}  # NVMe base specification, Sanitize Action
@@ -21,34 +23,53 @@ def apply(host: Host) -> Dict[str, Any]:
     order = host.order
     approvals = [str(order["approvals"].get(party) or "") for party in ("vendor", "customer")]
     if not all(approvals) or approvals[0] == approvals[1]:
-        raise Refused("A wipe needs the approval ids of both parties (wipe.approvals.vendor and .customer), and they must differ. Nothing was wiped.")
-    drives = _drives(host)
-    absent = [serial for serial in order["serials"] if serial not in drives]
+        raise Refused(
+            "A wipe needs the approval ids of both parties (wipe.approvals.vendor and .customer), and they must differ. Nothing was wiped.",
+            "擦除需要双方各自的确认编号（wipe.approvals.vendor 与 .customer），且二者不得相同。未擦除任何内容。",
+        )
+    found = drives.drives_of(host)
+    absent = [serial for serial in order["serials"] if serial not in found]
     if absent:
-        raise Refused("No drive here has the serial number %s. Nothing was wiped." % ", ".join(absent))
+        raise Refused(
+            "No drive here has the serial number {0}. Nothing was wiped.", "此处没有序列号为 {0} 的硬盘。未擦除任何内容。", ", ".join(absent)
+        )
     for serial in order["serials"]:
-        used = _used(host, drives[serial])
+        used = drives.users_of(host, found[serial])
         if used:
             raise Refused(
-                "%s (%s) is in use by %s. Nothing was wiped; remove the volume first." % (drives[serial]["device"], serial, ", ".join(used))
+                "{0} ({1}) is in use by {2}. Nothing was wiped; remove the volume first.",
+                "{0}（{1}）正被占用：{2}。未擦除任何内容；请先清除卷。",
+                found[serial]["controller"],
+                serial,
+                ", ".join(used),
             )
-    records = [_recorded(host, serial, drives[serial]) for serial in order["serials"]]
+        if order["method"] == "format":
+            drives.require_all_attached(host, serial, found[serial])
+    records = [_recorded(host, serial, found[serial]) for serial in order["serials"]]
     return {"records": records, "approvals": order["approvals"], "order_hash": order.get("order_hash")}
 
 
 def _recorded(host: Host, serial: str, drive: Dict[str, Any]) -> Dict[str, Any]:
     """Wipe one drive. What goes wrong becomes its record, whatever it is: those before it are wiped already, and their records must not be lost."""
-    begun = {"serial": serial, "device": drive["device"], "method": host.order["method"], "began_unix_s": round(time.time(), 3)}
+    begun = {"serial": serial, "device": drive["namespaces"][0], "method": host.order["method"], "began_unix_s": round(time.time(), 3)}
     _journal(host, {**begun, "outcome": "begun"})
     try:
         record = _wipe(host, serial, drive)
     except Exception as error:  # the next drive is wiped all the same, and this one's record says why it is not
-        unforeseen = "%s: %s. This was not foreseen; the drive counts as not wiped." % (type(error).__name__, error)
-        why = str(error) if isinstance(error, Refused) else unforeseen
-        host.check("wiped.%s" % serial, False, why, "blank", "nvme %s" % host.order["method"])
-        record = {**begun, "outcome": "failed", "why": why, "ended_unix_s": round(time.time(), 3)}
+        told = error if isinstance(error, Refused) else _unforeseen(error)
+        host.check("wiped.%s" % serial, False, told.en, "blank", "nvme %s" % host.order["method"])
+        record = {**begun, "outcome": "failed", "why": told.en, "why_zh": told.zh, "ended_unix_s": round(time.time(), 3)}
     _journal(host, record)
     return record
+
+
+def _unforeseen(error: Exception) -> Refused:
+    return Refused(
+        "{0}: {1}. This was not foreseen; the drive counts as not wiped.",
+        "{0}：{1}。此情况未曾预料；该盘按未擦除计。",
+        type(error).__name__,
+        error,
+    )
 
 
 def _journal(host: Host, record: Dict[str, Any]) -> None:
@@ -63,37 +84,90 @@ def _journal(host: Host, record: Dict[str, Any]) -> None:
 
 
 def _wipe(host: Host, serial: str, drive: Dict[str, Any]) -> Dict[str, Any]:
-    method, device, controller = host.order["method"], drive["device"], drive["controller"]
-    before = host.json(["nvme", "id-ctrl", controller, "-o", "json"])
-    if str(before.get("sn", "")).strip() != serial:
-        raise Refused("%s says serial number %r and not %s; nothing was wiped on it." % (controller, before.get("sn"), serial))
+    method, controller, spaces = host.order["method"], drive["controller"], drive["namespaces"]
+    before = _identity(host, serial, controller, Refused("nothing was wiped on it", "未对其擦除任何内容"))
+    stood = {device: _stood(host, device) for device in spaces}
     began = time.time()
     if method == "sanitize":
-        action = SANITIZE[host.order.get("action") or "block"]
-        argv = ["nvme", "sanitize", controller, "--sanact=%d" % action]
+        commands = [["nvme", "sanitize", controller, "--sanact=%d" % SANITIZE[host.order.get("action") or "block"]]]
     else:
-        argv = ["nvme", "format", device, "--ses=%d" % int(host.order.get("ses") or 1), "--force"]
-    said = host.do(argv, "wipe %s by %s" % (serial, method))
-    log: Optional[Dict[str, Any]] = None
-    if method == "sanitize" and not host.dry:
-        log = _wait(host, controller)
-    code, out, _ = host.ask(["blkid", "-p", "-o", "export", device]) if not host.dry else (2, "", "")
-    done = code == 2 and (log is None or log["state"] in (DONE, NO_DEALLOCATE))
-    host.check("wiped.%s" % serial, done, out.strip() or "blank", "blank", "blkid -p %s" % device)
+        ses = int(host.order.get("ses") or 1)
+        commands = [["nvme", "format", device, "--ses=%d" % ses, "--force"] for device in spaces]
+    said = [host.do(argv, "wipe %s by %s (%s)" % (serial, method, argv[2])).strip() for argv in commands]
+    log = _wait(host, controller) if method == "sanitize" and not host.dry else None
+    left: List[Refused] = []
+    if not host.dry:
+        _identity(host, serial, controller, Refused("it counts as not wiped", "按未擦除计"))
+        left = [sentence for device in spaces for sentence in _left(host, device, stood[device])]
+        host.check(
+            "wiped.%s" % serial,
+            not left,
+            _together(left).en or "blank",
+            "blank",
+            "blkid -p, up to %d blocks of %s" % (blocks.SAMPLES, ", ".join(spaces)),
+        )
     return {
         "serial": serial,
         "model": str(before.get("mn", "")).strip(),
         "firmware": str(before.get("fr", "")).strip(),
         "capacity_bytes": before.get("tnvmcap"),
-        "device": device,
+        "device": spaces[0],
+        "namespaces": spaces,
         "method": method,
-        "argv": argv,
-        "said": said.strip()[:400],
+        "argv": commands[0],
+        "commands": commands,
+        "said": "; ".join(said)[:400],
         "sanitize_log": log,
         "began_unix_s": round(began, 3),
         "ended_unix_s": round(time.time(), 3),
-        "outcome": "planned" if host.dry else "wiped" if done else "failed",
+        "outcome": "planned" if host.dry else "failed" if left else "wiped",
+        **({"why": _together(left).en, "why_zh": _together(left).zh} if left else {}),
     }
+
+
+def _identity(host: Host, serial: str, controller: str, otherwise: Refused) -> Dict[str, Any]:
+    """Return what the controller says of itself. Raises Refused when it is another drive than the one that was named."""
+    told: Dict[str, Any] = host.json(["nvme", "id-ctrl", controller, "-o", "json"])
+    if str(told.get("sn", "")).strip() != serial:
+        raise Refused(
+            "{0} says serial number {1!r} and not {2}; {3}.", "{0} 的序列号为 {1!r}，而不是 {2}；{3}。", controller, told.get("sn"), serial, otherwise
+        )
+    return told
+
+
+def _stood(host: Host, device: str) -> Optional[Dict[int, str]]:
+    """Return what stands on a namespace before it is wiped; None for one that cannot be read, of which only blank blocks prove anything later."""
+    try:
+        return blocks.samples(host, device)
+    except Refused:
+        return None
+
+
+def _left(host: Host, device: str, stood: Optional[Dict[int, str]]) -> List[Refused]:
+    """Return why a namespace does not count as blank, in sentences; nothing where it does.
+
+    A block that is neither blank nor what it was before is fine: a cryptographic erase leaves noise. Raises Refused for a device that cannot be read.
+    """
+    found, now = [], blocks.samples(host, device)
+    tags = blocks.tags_of(host, device)
+    if tags is not None:
+        found.append(Refused("{0} still holds {1}", "{0} 上仍有 {1}", device, blocks.signature(tags)))
+    same = [at for at, digest in now.items() if digest and (stood is None or stood.get(at) == digest)]
+    if same and stood is not None:
+        en = "{0} of {1} blocks of {2} hold the same as before (the first at byte {3})"
+        found.append(Refused(en, "{2} 的 {1} 个取样块中有 {0} 个与擦除前相同（首个位于字节 {3}）", len(same), len(now), device, same[0]))
+    elif same:
+        en = "{0} of {1} blocks of {2} hold something (the first at byte {3}), and what was there before could not be read"
+        found.append(
+            Refused(en, "{2} 的 {1} 个取样块中有 {0} 个不为空白（首个位于字节 {3}），且擦除前的内容无法读取", len(same), len(now), device, same[0])
+        )
+    return found
+
+
+def _together(sentences: List[Refused]) -> Refused:
+    """Return several sentences as one."""
+    both = "; ".join(one.en for one in sentences), "；".join(one.zh for one in sentences)
+    return Refused("{0}", "{1}", *both)
 
 
 def _wait(host: Host, controller: str) -> Dict[str, Any]:
@@ -104,18 +178,28 @@ def _wait(host: Host, controller: str) -> Dict[str, Any]:
         state = sanitize_state(log.get("sstat"))
         if state is None:
             raise Refused(
-                "%s: `nvme sanitize-log` printed no status that can be read (%s). It is not known to be blank and must not leave the site."
-                % (controller, json.dumps(told)[:200])
+                "{0}: `nvme sanitize-log` printed no status that can be read ({1}). It is not known to be blank and must not leave the site.",
+                "{0}：`nvme sanitize-log` 未输出可读的状态（{1}）。无法确认其为空白，不得离开现场。",
+                controller,
+                json.dumps(told)[:200],
             )
         if state != WORKING:
             if state not in (DONE, NO_DEALLOCATE):
                 raise Refused(
-                    "%s says that its sanitize failed (sstat %s). The drive must not leave the site; see `nvme sanitize-log`."
-                    % (controller, json.dumps(log["sstat"]))
+                    "{0} says that its sanitize failed (sstat {1}). The drive must not leave the site; see `nvme sanitize-log`.",
+                    "{0} 报告 sanitize 失败（sstat {1}）。该盘不得离开现场；参见 `nvme sanitize-log`。",
+                    controller,
+                    json.dumps(log["sstat"]),
                 )
             return {"state": state, **{key: log[key] for key in ("sprog", "sstat") if key in log}}
         if time.monotonic() > end:
-            raise Refused("%s still sanitizes after %d s (progress %s of 65536)." % (controller, LIMIT_S, log.get("sprog")))
+            raise Refused(
+                "{0} still sanitizes after {1} s (progress {2} of 65536).",
+                "{0} 在 {1} 秒后仍在执行 sanitize（进度 {2}/65536）。",
+                controller,
+                LIMIT_S,
+                log.get("sprog"),
+            )
         time.sleep(POLL_S)
 
 
@@ -134,30 +218,3 @@ def sanitize_state(sstat: Any) -> Optional[int]:
     named = re.match(r"\((\d+)\)", str(sstat or "").strip())
     bare = re.match(r"(0[xX][0-9a-fA-F]+|\d+)$", str(sstat or "").strip())
     return int(named.group(1)) & 7 if named else int(bare.group(1), 0) & 7 if bare else None
-
-
-def _drives(host: Host) -> Dict[str, Dict[str, Any]]:
-    """Return {serial: {controller, device, namespaces}} of local drives, from both forms of `nvme list`."""
-    found: Dict[str, Dict[str, Any]] = {}
-    for entry in (host.json(["nvme", "list", "-o", "json"]) or {}).get("Devices", []):
-        if "DevicePath" in entry:
-            device = entry["DevicePath"]
-            found[str(entry["SerialNumber"]).strip()] = {"device": device, "controller": device[: device.rindex("n")]}
-        for subsystem in entry.get("Subsystems", []):
-            for controller in subsystem.get("Controllers", []):
-                spaces: List[Dict[str, Any]] = controller.get("Namespaces") or subsystem.get("Namespaces") or []
-                if controller.get("Transport") == "pcie" and spaces:
-                    name = spaces[0]["NameSpace"]
-                    found[str(controller["SerialNumber"]).strip()] = {"device": "/dev/%s" % name, "controller": "/dev/%s" % controller["Controller"]}
-    return found
-
-
-def _used(host: Host, drive: Dict[str, Any]) -> List[str]:
-    """Return what stands on a drive: RAID or mapper devices, and mounts."""
-    name = os.path.basename(drive["device"])
-    try:
-        holders = os.listdir("%s/class/block/%s/holders" % (host.sys, name))
-    except OSError:
-        holders = []
-    mounts = [line for line in host.ask(["findmnt", "-n", "-o", "TARGET", "-S", drive["device"]])[1].splitlines() if line.strip()]
-    return sorted(holders) + mounts
