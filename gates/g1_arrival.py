@@ -141,7 +141,7 @@ def _drive_rows(
         return
     yield capacity_check(plan, order, inventory)
     yield from health_checks(plan, drives, inventory, survey)
-    yield from drive_log_checks(plan, drives, inventory, survey)
+    yield from drive_log_checks(plan, drives, inventory, survey, storage)
     yield from raw_checks(plan, drives, storage)
     yield ceiling_check(plan, drives, inventory, storage)
     yield log_check(plan, drives, inventory, survey, storage)

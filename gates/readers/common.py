@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -42,13 +42,19 @@ class Collector:
     def __init__(self) -> None:
         self.observations: list[Observation] = []
         self.problems: list[Problem] = []
+        self._told: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
 
     def see(self, quantity: str, value: Decimal | str, unit: str, **labels: str) -> None:
         """Add one observation; a value that stands for "not known", or that no such thing can have, becomes a problem instead."""
         self.observe(quantity, value, unit, labels)
 
     def observe(self, quantity: str, value: Decimal | str, unit: str, labels: dict[str, str]) -> None:
-        """Add one observation as `see` does, with labels of any name."""
+        """Add one observation as `see` does, with labels of any name. A fact that stands twice is a problem, the same value or not."""
+        key = (quantity, tuple(sorted(labels.items())))
+        if key in self._told:
+            where = " ".join(labels.values()) or "file"
+            self.trouble("duplicate", "{what} stands twice ({where}).", "{what} 重复出现（{where}）。", what=quantity, where=where)
+        self._told.add(key)
         doubtful = doubt(quantity, value, unit)
         if doubtful is None:
             self.observations.append(Observation(quantity, value, unit, labels))
@@ -225,6 +231,16 @@ def _decimal(text: str) -> Decimal | None:
     if value.is_zero():  # 0e999999 is a zero that takes a million digits to write
         return Decimal(0)
     return value if value.is_finite() and abs(value.adjusted()) < 40 else None
+
+
+def once(pairs: Iterable[tuple[str, str]], into: Collector) -> dict[str, str]:
+    """Return the fields of a text by their names, the first of each; a name that stands twice is a problem."""
+    out: dict[str, str] = {}
+    for key, value in pairs:
+        if key in out:
+            into.trouble("duplicate", "{what} stands twice.", "{what} 重复出现。", what=key)
+        out.setdefault(key, value)
+    return out
 
 
 def rows(value: Any, key: str = "") -> list[dict[str, Any]]:

@@ -31,7 +31,6 @@ def under(files: Files, name: str, **platform: Any) -> CheckResult:
         ("gpu-partition", "g1.gpu.partition", FAIL, "GPU 7: CPX, NPS4", "分区方式不同"),
         ("gpu-link-off", "g1.gpu.mesh", FAIL, "2 links between GPUs", "GPU 间链路异常"),
         ("gpu-weak", "g1.gpu.stress", FAIL, "differ by 10", "各时段相差"),
-        ("lost-log", "g1.drive.error_log_kept", INCONCLUSIVE, "it counted 1 errors in its life, its log holds 0", "日志中仅有 0 条"),
     ],
 )
 def test_a_fault_is_told_in_words_and_ends_nothing_that_the_plan_does_not_name(fault, name, verdict, says, zh):
@@ -76,6 +75,17 @@ def test_engine_hosts_with_other_processors_than_each_other_are_told(whole):
 def test_partitions_that_the_plan_names_decide(whole, partition, verdict):
     result = under(whole, "g1.gpu.partition", partition=dict(zip(("compute", "memory"), partition, strict=True)))
     assert (result.verdict, result.severity) == (verdict, Severity.BLOCKING)
+
+
+@pytest.mark.parametrize(
+    ("fault", "verdict", "says"),
+    [("lost-log", INCONCLUSIVE, "it counted 1 errors in its life, its log holds 0"), ("logged-error", FAIL, "1 failed commands")],
+)
+def test_a_failed_command_that_a_drive_counted_ends_the_arrival_whether_its_log_names_it_or_not(fault, verdict, says):
+    judgement = judged(evidence({fault: 1}))
+    result = check(judgement, "g1.drive.error_log")
+    assert (result.verdict, result.severity, says in result.reason.en) == (verdict, Severity.BLOCKING, True)
+    assert {c.verdict for c in judgement.checks if c.severity is Severity.BLOCKING and c.id != result.id} == {PASS}
 
 
 def cut(files: Files, path: str, edit: Any) -> Files:
@@ -160,6 +170,23 @@ def test_an_error_log_that_lost_entries_between_two_readings_is_never_silently_f
     result = check(judged(logged(whole, first, second, counted, places)), "g1.drive.error_log_kept")
     assert result.verdict is verdict
     assert says in result.reason.en
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "counted", "places", "verdict", "says"),
+    [
+        ((), (), (0, 0), 64, PASS, ""),
+        ((1,), (1,), (1, 1), 64, FAIL, "1 failed commands"),
+        ((), (), (1, 1), 64, INCONCLUSIVE, "counted 1 errors in its life, its log holds 0"),
+        ((), (), (0, 0), 63, INCONCLUSIVE, "63 places of its error log are told, it has 64"),
+        ((), (1,), (0, 1), 64, INCONCLUSIVE, "nothing in the first reading and 1 commands in the second"),
+    ],
+)
+def test_an_empty_error_log_passes_only_where_neither_count_nor_places_nor_the_second_reading_say_otherwise(
+    whole, first, second, counted, places, verdict, says
+):
+    result = check(judged(logged(whole, first, second, counted, places)), "g1.drive.error_log")
+    assert (result.verdict, result.severity, says in result.reason.en) == (verdict, Severity.BLOCKING, True)
 
 
 @pytest.mark.parametrize("path", [f"{SECOND}nvme-error-log.nvme1.out", f"{SECOND}nvme-smart-log.nvme1.out", f"{FIRST}nvme-smart-log.nvme1.out"])
