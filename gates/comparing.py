@@ -16,12 +16,12 @@ _ARM = {"baseline": Text("baseline", "基线"), "candidate": Text("candidate", "
 _WORK = {
     "model": Text("model", "模型"),
     "requests": Text("requests", "请求数"),
-    "input_tokens.total": Text("input tokens", "输入 token 总数"),
-    "input_tokens.min": Text("fewest input tokens", "最少输入 token 数"),
-    "input_tokens.max": Text("most input tokens", "最多输入 token 数"),
-    "output_tokens.total": Text("output tokens", "输出 token 总数"),
-    "output_tokens.min": Text("fewest output tokens", "最少输出 token 数"),
-    "output_tokens.max": Text("most output tokens", "最多输出 token 数"),
+    "input_tokens.total": Text("input tokens", "输入词元总数"),
+    "input_tokens.min": Text("fewest input tokens", "最少输入词元数"),
+    "input_tokens.max": Text("most input tokens", "最多输入词元数"),
+    "output_tokens.total": Text("output tokens", "输出词元总数"),
+    "output_tokens.min": Text("fewest output tokens", "最少输出词元数"),
+    "output_tokens.max": Text("most output tokens", "最多输出词元数"),
 }
 
 

@@ -227,6 +227,7 @@ TABLE: dict[str, tuple[Edit, dict[Any, Verdict], dict[str, Any]]] = {
         NONE,
         {},
     ),
+    "g1.gpu.replays": (document(f"{GPUS}amd-smi-metric.out", "gpu_data", 3, "pcie", "replay_count"), NONE, {}),
     "g1.gpu.ecc": (document(f"{GPUS}amd-smi-metric.out", "gpu_data", 3, "ecc", "total_deferred_count"), NONE, {}),
     "g1.gpu.link": (document(f"{GPUS}amd-smi-metric.out", "gpu_data", 3, "pcie", "width"), {16: PASS, 15: FAIL}, {}),
     "g1.gpu.firmware": (

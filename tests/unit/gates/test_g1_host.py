@@ -123,6 +123,20 @@ def test_heat_and_throttling_of_gpus_are_told_by_card_and_sensor_and_never_a_pas
     assert check(judged(untold), "g1.gpu.throttle").verdict is INCONCLUSIVE
 
 
+def test_packets_that_a_gpus_link_repeated_are_told_by_card_and_a_tool_that_counts_none_is_not_judged(whole):
+    metric = f"{GPUS}amd-smi-metric.out"
+    result = check(judged(cut(whole, metric, lambda d: d["gpu_data"][2]["pcie"].update(replay_count=5, nak_sent_count=2))), "g1.gpu.replays")
+    assert (result.verdict, result.severity, result.value) == (FAIL, Severity.ADVISORY, 7)
+    assert ("GPU 2: 7 PCIe packets" in result.reason.en, "GPU 2 的 PCIe 报文重传或拒收 7 次" in result.reason.zh) == (True, True)
+    assert check(judged(cut(whole, metric, lambda d: d["gpu_data"][2]["pcie"].pop("replay_count"))), "g1.gpu.replays").verdict is INCONCLUSIVE
+
+    def silent(document: Any) -> None:
+        for gpu in document["gpu_data"]:
+            gpu["pcie"].update(replay_count="N/A", nak_sent_count="N/A")
+
+    assert "g1.gpu.replays" in {row["check"] for row in judged(cut(whole, metric, silent)).not_tested}
+
+
 def test_a_link_over_pcie_between_modules_that_have_xgmi_is_a_fault_and_between_cards_that_have_none_it_is_not(whole):
     path, listed = f"{GPUS}amd-smi-topology.out", f"{GPUS}amd-smi-static.out"
 
