@@ -17,8 +17,8 @@ _REFUSED = Text(
     "media_read_bytes 的文件或 http 地址（见硬件指南），或以新的计划修订版约定 as_delivered。",
 )
 _NEVER = Text(
-    "The plan says arms.array_cache: cold, and the engine of kind {kind} stands on no array whose cache could be told. Agree on as_delivered in a new "
-    "plan revision.",
+    "The plan says arms.array_cache: cold, and the engine of kind {kind} stands on no array whose cache could be told. Agree on as_delivered in "
+    "a new plan revision.",
     "计划约定 arms.array_cache: cold，但 {kind} 类引擎没有可读取缓存统计的阵列。请以新的计划修订版约定 as_delivered。",
 )
 

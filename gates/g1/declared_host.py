@@ -112,7 +112,9 @@ GPU_REPLAYS = Declared(
     ("survey: amd-smi-static", "survey: amd-smi-metric"),
     "acceptance 3",
     "packets repeated or refused",
-    rule=Text("as the GPU's own tool counts them since its driver was loaded; the link mended each", "以 GPU 工具自驱动加载以来的计数为准；链路已自行纠正"),
+    rule=Text(
+        "as the GPU's own tool counts them since its driver was loaded; the link mended each", "以 GPU 工具自驱动加载以来的计数为准；链路已自行纠正"
+    ),
     limit=at_most(lambda _: Decimal(0)),
     severity=Severity.ADVISORY,
 )

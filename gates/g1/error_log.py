@@ -1,4 +1,4 @@
-"""The error log of the drives: does it name a failed command, and does it keep what it counted?
+"""The error log of the drives: what it names, and whether it keeps what was counted.
 
 Two readings, before and after the raw reads. An empty log proves nothing where the drive's life-long count, its number of places or the other
 reading says that an entry is missing: a log that lost entries is never silently fine.
@@ -87,7 +87,8 @@ def _named_in_log(item: Packed, inventory: Inventory, survey: Mapping[str, HostP
         if isinstance(after, Finding):
             return after
         if after.numbers != read.numbers:
-            text = "{s}: its error log names nothing in the first reading and {n} commands in the second", "{s}：错误日志首次读取为空，第二次为 {n} 条"
+            text_en = "{s}: its error log names nothing in the first reading and {n} commands in the second"
+            text = text_en, "{s}：错误日志首次读取为空，第二次为 {n} 条"
             return unknown(*text, *read.paths, *after.paths, s=item.serial, n=len(after.numbers))
     return good("{s}: 0 failed commands", "{s}：0 条失败命令", *read.paths, value=Decimal(0), s=item.serial)
 

@@ -78,7 +78,8 @@ def _link_finding(key: str, unit: str, part: Packed, inventory: Inventory, packs
     if rated is None or current is None or not isinstance(rated.value, Decimal) or not isinstance(current.value, Decimal):
         text = "{s}: PCIe {key} is not told for {at}", "{s}：未报告 {at} 的 PCIe {key}"
         return unknown(*text, answer.path, s=part.serial, key=KEYS[key], at=seen.address)
-    words: dict[str, Any] = {"s": part.serial, "key": KEYS[key], "is_": f"{current.value:f}", "rated": f"{rated.value:f}", "unit": UNITS.get(unit, unit)}
+    words: dict[str, Any] = {"s": part.serial, "key": KEYS[key], "is_": f"{current.value:f}", "rated": f"{rated.value:f}"}
+    words["unit"] = UNITS.get(unit, unit)
     if current.value >= rated.value > 0:
         return good("{s}: {is_} {unit}", "{s}：{is_} {unit}", answer.path, value=current.value, **words)
     return bad(

@@ -1,7 +1,8 @@
 """How a host is tuned, from the kernel's own files as `grep -H` prints them: frequency policies, NUMA nodes, the command line it was started with.
 
-Observations: host.governor (text; label `policy`), host.policy_cpus (text: the processors of a policy, parted by spaces; label `policy`), numa.cpus (text: the list of the kernel; label `node`), numa.memory (B; label `node`),
-kernel.parameter (text; label `place`: its position on the command line, from 0).
+Observations: host.governor (text; label `policy`), host.policy_cpus (text: the processors of a policy, parted by spaces; label `policy`),
+numa.cpus (text: the list of the kernel; label `node`), numa.memory (B; label `node`), kernel.parameter (text; label `place`: its position on the
+command line, from 0).
 """
 
 from __future__ import annotations

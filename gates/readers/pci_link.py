@@ -33,35 +33,37 @@ def read_lspci(data: bytes) -> Reading:
     text = decode(data, found)
     if text is None:
         return found.reading()
-    address, denied, heads, opened = "", False, 0, False
+    address, opened, denied = "", False, "Capabilities: <access denied>" in text
     missing: dict[str, list[str]] = {}  # of each device with a link: the lines of its capability that were not read yet
     for line in text.splitlines():
         head, express = _HEAD.match(line), _EXPRESS.match(line)
         opened = bool(head) or (opened and bool(line.strip()))
         if head:
             address = head[1] if head[1].count(":") == 2 else f"0000:{head[1]}"
-            heads += 1
             found.see("pci.name", head[2].strip(), "text", address=address)
         elif mark := _LOAD.match(line):
             found.see(f"load.alive_{mark[1]}", mark[2], "text")
         elif address and express and not express[1].startswith(_WITHOUT_LINK):
             missing[address] = list(_NEEDED)
-        elif address:
-            denied = denied or "Capabilities: <access denied>" in line
-            told = _detail(line, address, found)
-            if told in missing.get(address, ()):
-                missing[address].remove(told)
-    if opened and not denied:  # an empty line stands behind each device, the last one too
-        found.trouble(LINK_UNTOLD, "The text ends within what it tells of {device}.", "文本在 {device} 的信息中途结束。", device=address)
-    for device, lines in missing.items():
-        if lines:
-            text_en = "The link of {device} is told in part: {lines} is missing. The text may have been cut."
-            found.trouble(LINK_UNTOLD, text_en, "{device} 的链路信息不完整：缺少 {lines}，文本可能被截断。", device=device, lines=", ".join(lines))
+        elif address and (told := _detail(line, address, found)) in missing.get(address, ()):
+            missing[address].remove(told)
     if denied:
         found.trouble("access_denied", "lspci was not allowed to read the capabilities: run it as root.", "lspci 无权读取设备能力：请以 root 运行。")
-    if not heads:
+    if not address:
         found.trouble("unknown_shape", "No PCI device is named in this text.", "文本中没有任何 PCI 设备。")
+    if opened and not denied:  # an empty line stands behind each device, the last one too
+        found.trouble(LINK_UNTOLD, "The text ends within what it tells of {device}.", "文本在 {device} 的信息中途结束。", device=address)
+    _links_whole(missing, found)
     return found.reading()
+
+
+def _links_whole(missing: dict[str, list[str]], found: Collector) -> None:
+    """Add the problem of each device whose link is told in part."""
+    en = "The link of {device} is told in part: {lines} is missing. The text may have been cut."
+    zh = "{device} 的链路信息不完整：缺少 {lines}，文本可能被截断。"
+    for device, lines in missing.items():
+        if lines:
+            found.trouble(LINK_UNTOLD, en, zh, device=device, lines=", ".join(lines))
 
 
 def _detail(line: str, address: str, found: Collector) -> str:

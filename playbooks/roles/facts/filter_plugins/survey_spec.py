@@ -117,7 +117,7 @@ def _survey(
     namespaces: Sequence[str], ports: Sequence[Mapping[str, Any]], groups: Sequence[str], sysfs: str, gpus: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     commands = [_command("dmidecode", "dmidecode", ["dmidecode", "-t", "1,17,127"], ["dmidecode", "--version"])]
-    # Type 127 is the end of the table. Processors are a command of their own: a doubtful processor says nothing against the machine's own label or its memory.
+    # Type 127 ends the table. Processors stand alone: a doubtful processor says nothing against the machine's own label or its memory.
     commands.append(_command("dmidecode-cpu", "dmidecode", ["dmidecode", "-t", "4,127"]))
     commands.append(_command("kernel-log", "kernel-log", ["sh", "-c", KERNEL_LOG], timeout_s=60))
     commands.append(_command("host-tuning", "host-tuning", ["sh", "-c", TUNING, "read-host-tuning", sysfs]))
