@@ -33,6 +33,7 @@ NOT_AVAILABLE = {
     "not specified",
     "to be filled by o.e.m.",
 }
+FILE = Text("file", "文件")  # where something stands that has no labels
 _DIGITS = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?")
 
 
@@ -52,7 +53,7 @@ class Collector:
         """Add one observation as `see` does, with labels of any name. A fact that stands twice is a problem, the same value or not."""
         key = (quantity, tuple(sorted(labels.items())))
         if key in self._told:
-            where = " ".join(labels.values()) or "file"
+            where = " ".join(labels.values()) or FILE
             self.trouble("duplicate", "{what} stands twice ({where}).", "{what} 重复出现（{where}）。", what=quantity, where=where)
         self._told.add(key)
         doubtful = doubt(quantity, value, unit)
@@ -60,7 +61,7 @@ class Collector:
             self.observations.append(Observation(quantity, value, unit, labels))
         else:
             code, sentence = doubtful
-            self.trouble(code, sentence.en, sentence.zh, quantity=quantity, value=value, unit=unit, where=" ".join(labels.values()) or "file")
+            self.trouble(code, sentence.en, sentence.zh, quantity=quantity, value=value, unit=unit, where=" ".join(labels.values()) or FILE)
 
     def trouble(self, code: str, en: str, zh: str, **values: Any) -> None:
         """Add one problem; the values are put into both sentences, shortened so that no file can flood a report."""
@@ -104,7 +105,7 @@ class Collector:
         """Add the problem of a field that is missing, not available, or not of the kind that it must be."""
         where = " ".join(labels.values())
         if raw is None:
-            self.trouble("missing_field", "Field {key} is missing ({where}).", "缺少字段 {key}（{where}）。", key=key, where=where or "file")
+            self.trouble("missing_field", "Field {key} is missing ({where}).", "缺少字段 {key}（{where}）。", key=key, where=where or FILE)
         elif isinstance(raw, str) and not available(raw):
             self.trouble(
                 "not_available",
@@ -112,7 +113,7 @@ class Collector:
                 "字段 {key} 显示为 {raw}（{where}）。",
                 key=key,
                 raw=raw or "''",
-                where=where or "file",
+                where=where or FILE,
             )
         else:
             self.trouble(
@@ -121,7 +122,7 @@ class Collector:
                 "字段 {key} 的内容 {raw} 无法使用（{where}）。",
                 key=key,
                 raw=raw,
-                where=where or "file",
+                where=where or FILE,
             )
 
     def reading(self) -> Reading:

@@ -12,6 +12,7 @@ from decimal import Decimal
 
 from gates.model import Reading
 from gates.readers.common import Collector, available, decode, exact, load_json, part, rows
+from gates.text import Text
 
 _FIELD = re.compile(r"^\s*([A-Za-z_][\w ]*?):\s*(.*?)\s*$")
 _MTU = re.compile(r"^([0-9]{3,5}) \([0-9]\)$")
@@ -156,7 +157,7 @@ def read_perftest(data: bytes) -> Reading:
                     "unknown_unit",
                     "The bandwidth stands in no certain unit ({unit}): the header line tells it.",
                     "带宽单位不确定（{unit}）：单位只在表头中。",
-                    unit=unit or "no header",
+                    unit=unit or Text("no header", "无表头"),
                 )
                 continue
             found.see("perftest.message_size", Decimal(cells[0]), "B", size=cells[0])

@@ -20,9 +20,9 @@ GROUPS = (
     ("swapped-drive", "port-down", "na-fields", "json-prefix", "gpu-weak"),
 )
 # As the tools and the kernel call them. Names with a dot, a slash, an underscore, a hyphen or an equals sign are files, fields and parameters.
-TERMS = {"live", "dscp", "pcp", "powersave", "performance", "fio", "smartctl", "nvme", "list", "ethtool", "rdma", "lspci", "dmidecode", "mdadm"}
+TERMS = {"live", "dscp", "pcp", "powersave", "performance", "fio", "smartctl", "nvme", "list", "ethtool", "rdma", "lspci", "mdadm", "root"}
 WORD = re.compile(r"(?<![\w./=-])[a-z]{3,}(?![\w./=-])")
-QUOTED = re.compile(r"“[^”]*”|JSON 之前有文字：.*")
+QUOTED = re.compile(r"“[^”]*”|JSON 之前有文字：.*|字段 \S+|：Expecting [^）]*")  # a line, a field's name, the parser's own words
 
 
 def english(zh: str) -> set[str]:

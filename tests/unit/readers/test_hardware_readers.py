@@ -98,6 +98,13 @@ def test_every_fio_job_is_read_not_only_the_first():
     assert len(values(reading, "io.bandwidth")) == 2
 
 
+def test_jobs_of_one_name_are_told_apart_by_their_number():
+    job = json.loads(fio())["jobs"][0]
+    reading = read("fio", as_json({"jobs": [job, job]}))
+    assert codes(reading) == set()
+    assert [o.labels.get("n") for o in reading.observations if o.quantity == "io.bandwidth"] == [None, "2"]
+
+
 def test_a_steady_state_that_was_not_attained_is_a_problem_although_fio_ended_well():
     assert codes(read("fio", fio(steadystate={"attained": 0, "criterion": "0.3%"}))) == {"not_steady"}
 
