@@ -1,7 +1,8 @@
 """`fio --output-format=json`: every job, both directions, with the lines that fio writes before its JSON kept as evidence.
 
-Observations, labelled `job`, `device` and `direction` (read, write; `n` from the second job of one name on): io.error (1), io.bandwidth (B/s), io.iops (1/s),
-io.operations, io.short, io.dropped (1), io.latency_samples (1), io.latency_p99 (ns), io.runtime (ms), io.steady_state (1 or 0).
+Observations, labelled `job`, `device` and `direction` (read, write; `n` from the second job of one name on): io.error (1),
+io.bandwidth (B/s), io.iops (1/s), io.operations (1), io.short, io.dropped (1), io.latency_samples (1), io.latency_p99 (ns), io.runtime (ms),
+io.steady_state (1 or 0).
 """
 
 from __future__ import annotations
