@@ -38,7 +38,7 @@ def _live(told: Readings, part: Part) -> Finding:
                 down.setdefault(n, []).append(Text(f"{path} {state} at reading {n + 1}", f"{path} 在第 {n + 1} 次读取时为 {state}"))
     if down:
         first = [text for texts in down.values() for text in texts][:_SHOWN]
-        words = {"s": part.name, "n": len(down), "p": Text(", ".join(t.en for t in first), "，".join(t.zh for t in first))}
+        words: dict[str, Any] = {"s": part.name, "n": len(down), "p": Text(", ".join(t.en for t in first), "，".join(t.zh for t in first))}
         text = "{s}: a path was not live at {n} readings ({p})", "{s}：{n} 次读取中有路径不是 live（{p}）"
         return bad(*text, told.path, value=Decimal(len(down)), **words)
     last = len(told.health.stamps) - 1
