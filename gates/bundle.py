@@ -17,6 +17,7 @@ from typing import Any
 from gates.bundle_form import INPUTS, MANIFEST, VERDICT, Unreadable, check_manifest, document, match_members
 from gates.bundle_source import DAMAGE, open_source
 from gates.canonical import canonical_bytes, sha256_hex
+from gates.model import Reading
 from gates.plan import InvalidPlan, Plan, load_plan
 from gates.system_words import said
 from gates.version import JUDGE_VERSION, RULES_HASH
@@ -47,6 +48,7 @@ class Bundle:
         self._read, self._stream = read, stream
         self.sealed_plan_hash = str(manifest["plan_hash"])  # the evidence was gathered under it, whatever plan it is looked at under
         self.files: dict[str, dict[str, Any]] = {entry["path"]: dict(entry) for entry in manifest["files"]}
+        self.read_as: dict[str, tuple[str, Reading]] = {}  # of each file that a reader read for the judge: which reader, and what it made of it
 
     @property
     def gate(self) -> str:

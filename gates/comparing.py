@@ -13,6 +13,16 @@ from gates.text import Text
 
 ARMS = ("baseline", "candidate")
 _ARM = {"baseline": Text("baseline", "基线"), "candidate": Text("candidate", "产品")}
+_WORK = {
+    "model": Text("model", "模型"),
+    "requests": Text("requests", "请求数"),
+    "input_tokens.total": Text("input tokens", "输入词元总数"),
+    "input_tokens.min": Text("fewest input tokens", "最少输入词元数"),
+    "input_tokens.max": Text("most input tokens", "最多输入词元数"),
+    "output_tokens.total": Text("output tokens", "输出词元总数"),
+    "output_tokens.min": Text("fewest output tokens", "最少输出词元数"),
+    "output_tokens.max": Text("most output tokens", "最多输出词元数"),
+}
 
 
 @dataclass(frozen=True)
@@ -102,12 +112,11 @@ def _unequal(tier: int, base: Compared, new: Compared) -> Iterator[Trouble]:
     a, b = base.figures, new.figures
     names = (base.name, new.name)
     rows = [("model", a.model, b.model), ("requests", a.asked, b.asked), *((n, x, y) for (n, x), (_, y) in zip(a.work, b.work, strict=True))]
-    differ = [f"{name} {'?' if x is None else x} / {'?' if y is None else y}" for name, x, y in rows if x != y]
+    differ = [(_WORK[name], f"{'?' if x is None else x} / {'?' if y is None else y}") for name, x, y in rows if x != y]
     if differ:
-        text = Text("c{t}: the work is not equal (baseline / candidate): {d}.", "c{t}：工作量不相等（基线 / 产品）：{d}。").fill(
-            t=tier, d="; ".join(differ)
-        )
-        yield Trouble("unequal_work", text, tier, Verdict.INVALID, names)
+        told = Text("; ".join(f"{name.en} {pair}" for name, pair in differ), "；".join(f"{name.zh} {pair}" for name, pair in differ))
+        text = Text("c{t}: the work is not equal (baseline / candidate): {d}.", "c{t}：工作量不相等（基线 / 产品）：{d}。")
+        yield Trouble("unequal_work", text.fill(t=tier, d=told), tier, Verdict.INVALID, names)
     if (a.ttft_from, a.rate_from) != (b.ttft_from, b.rate_from):
         text = Text(
             "c{t}: one file gives TTFT p50 or the rate from its rows and totals, the other only the tool's own statistics.",

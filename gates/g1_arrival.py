@@ -19,6 +19,7 @@ from gates.g1.fabric import fabric_checks
 from gates.g1.gpu_heat import heat_checks
 from gates.g1.gpu_more import part_checks
 from gates.g1.gpu_partition import partition_checks
+from gates.g1.gpu_replays import replay_check
 from gates.g1.health import health_checks
 from gates.g1.host_log import kernel_log_check
 from gates.g1.host_tuning import tuning_checks
@@ -123,6 +124,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         *tuning_checks(plan, hosts["engine"], survey),
         *(partition_checks(plan, hosts["engine"], survey) if isinstance(gpus, CheckResult) else ()),
         *(heat_checks(plan, hosts["engine"], survey) if isinstance(gpus, CheckResult) else ()),
+        *((replay_check(plan, hosts["engine"], survey),) if isinstance(gpus, CheckResult) else ()),
         *_passive(order),
     ]
     return GateJudgement(
@@ -141,7 +143,7 @@ def _drive_rows(
         return
     yield capacity_check(plan, order, inventory)
     yield from health_checks(plan, drives, inventory, survey)
-    yield from drive_log_checks(plan, drives, inventory, survey)
+    yield from drive_log_checks(plan, drives, inventory, survey, storage)
     yield from raw_checks(plan, drives, storage)
     yield ceiling_check(plan, drives, inventory, storage)
     yield log_check(plan, drives, inventory, survey, storage)

@@ -79,11 +79,26 @@ def judge(bundle: Bundle) -> dict[str, Any]:
         "checks": [check.json() for check in checks],
         "claims": [claim.json() for claim in judgement.claims],
         "not_tested": list(judgement.not_tested),
+        "readings": _readings(bundle),
         "figures": judgement.figures,
         "facts": judgement.facts if verdict in (Verdict.PASS, Verdict.CONDITIONAL) else {},
     }
     data: dict[str, Any] = json.loads(canonical_bytes(plain(document)))
     return data
+
+
+def _readings(bundle: Bundle) -> list[dict[str, Any]]:
+    """Return what the readers made of each file, in short, so that another version of a reader can be told by it (gates.whatif)."""
+    return [
+        {
+            "path": path,
+            "reader": reader,
+            "observations": len(reading.observations),
+            "problems": len(reading.problems),
+            "sha256": sha256_of([o.json() for o in reading.observations]),
+        }
+        for path, (reader, reading) in sorted(bundle.read_as.items())
+    ]
 
 
 def roll_up(checks: Iterable[CheckResult]) -> Verdict:

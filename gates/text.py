@@ -7,6 +7,7 @@ offline and printed in two editions of one report. A test checks that both halve
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,12 @@ class Text:
     def in_language(self, language: str) -> str:
         """Return the half for a locale name: anything that starts with zh is Chinese."""
         return self.zh if language.startswith("zh") else self.en
+
+
+def joined(texts: Iterable[Text]) -> Text:
+    """Return several texts as one, parted by commas in English and by the enumeration comma in Chinese."""
+    rows = list(texts)
+    return Text(", ".join(row.en for row in rows), "、".join(row.zh for row in rows))
 
 
 def seen(text: str) -> str:

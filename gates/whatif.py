@@ -18,6 +18,7 @@ NO_VERDICT = Text(
     "这不是判定：此处按并非事先约定的计划、或由另一判定程序查看证据。已封存的计划及其判定不变。",
 )
 _COMPARED = ("verdict", "because", "value", "limit", "reason")
+_OF_READER = ("reader", "observations", "problems", "sha256")
 Fields = dict[str, Any]
 
 
@@ -51,11 +52,12 @@ def what_if(bundle: Bundle, plan: Plan | None = None) -> Fields:
 
 
 def read_otherwise(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Fields]:
-    """Return, file by file, what two judges read otherwise of one evidence: {path, before, after, checks: [{check, title, from, to}]}.
+    """Return, file by file, what two judges read otherwise of one evidence: {path, before, after, read, checks: [{check, title, from, to}]}.
 
     `before` and `after` tell whether the first and the second answers rest on the file; `from` and `to` are the values that each took from it
-    (with others, where a check rests on several). A verdict holds no observations, only what each check made of them; `quadgate read` shows
-    what this version reads of a single file.
+    (with others, where a check rests on several). `read` is {from, to} where the readers themselves made something else of the file, each
+    {reader, observations, problems, sha256} or null, and null where they made the same, or where the first verdict is of a judge that did not
+    keep it. `quadgate read` shows what this version reads of a single file.
     """
     old, new = _checks(before), _checks(after)
     files: dict[str, Fields] = {}
@@ -66,10 +68,28 @@ def read_otherwise(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[
             continue
         told = {"check": key, "title": (b or a).get("title"), "from": _value(a), "to": _value(b)}
         for path in dict.fromkeys((*rested, *rests)):
-            row = files.setdefault(path, {"path": path, "before": False, "after": False, "checks": []})
+            row = files.setdefault(path, {"path": path, "before": False, "after": False, "read": None, "checks": []})
             row["before"], row["after"] = row["before"] or path in rested, row["after"] or path in rests
             row["checks"].append(told)
+    for path, pair in _read_by_readers(before, after).items():
+        row = files.setdefault(path, {"path": path, "before": pair["from"] is not None, "after": pair["to"] is not None, "read": None, "checks": []})
+        row["read"] = pair
     return [files[path] for path in sorted(files)]
+
+
+def _read_by_readers(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Fields]:
+    """Return the files of which the readers of two judges made something else; none where one of the verdicts does not hold what they made."""
+    old, new = (_readings(document) for document in (before, after))
+    if old is None or new is None:
+        return {}
+    return {path: {"from": old.get(path), "to": new.get(path)} for path in sorted({*old, *new}) if old.get(path) != new.get(path)}
+
+
+def _readings(document: Mapping[str, Any]) -> dict[str, Fields] | None:
+    rows = document.get("readings")
+    if not isinstance(rows, list):
+        return None
+    return {str(row["path"]): {k: row.get(k) for k in _OF_READER} for row in rows if isinstance(row, Mapping) and "path" in row}
 
 
 def _value(row: Mapping[str, Any]) -> Fields:

@@ -20,6 +20,7 @@ from app.attempts.layout import step_row, steps_for
 from app.attempts.models import Attempt, Step
 from app.attempts.views import attempt_view, events, newest_samples, samples, version
 from app.audit.chain import record
+from app.engagements import cold_proof
 from app.engagements import facts as engagement_facts
 from app.engagements.access import find
 from app.evidence import store
@@ -59,8 +60,8 @@ SHORTEST_REASON, LONGEST_REASON = 2, 2000  # two characters are a word in Chines
 def start_attempt(s: Session, *, engagement_id: str, gate: str, rehearsal: bool = False, actor: Actor) -> Attempt:
     """Start an attempt or a rehearsal at a gate: its steps are laid out and it is due at once.
 
-    Raises Refused with the rule's sentence when the pipeline does not allow it (gates.pipeline.may_start), or when the attempt cannot end
-    within the calendar (gates.time_needed).
+    Raises Refused with the rule's sentence when the pipeline does not allow it (gates.pipeline.may_start), when the attempt cannot end
+    within the calendar (gates.time_needed), or when nothing could prove the cold array that the plan says (app.engagements.cold_proof).
     """
     require(actor, Permission.START_ATTEMPT)
     engagement = find(s, engagement_id, actor, lock=True)
@@ -70,6 +71,8 @@ def start_attempt(s: Session, *, engagement_id: str, gate: str, rehearsal: bool 
     revision = plans.revisions(s, engagement_id)[-1]
     if not rehearsal and (late := time_needed.refusal(plan_of(revision), gate, engagement.g2_baseline, now())):
         raise Refused("does_not_fit", late)
+    if not rehearsal and (unproven := cold_proof.refusal(plan_of(revision), gate, engagement.targets)):
+        raise Refused("cold_unproven", unproven)
     tries = [a for a in repository.attempts_of(s, engagement_id) if a.gate == gate and a.rehearsal == rehearsal]
     number = 1 + max((a.number for a in tries), default=0)
     attempt = Attempt(

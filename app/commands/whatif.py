@@ -35,6 +35,8 @@ CHECKS = Text("Checks that would be answered otherwise: {n}", "结果将不同�
 CLAIMS = Text("Claims that would stand otherwise: {n}", "结果将不同的有效性断言：{n} 项")
 BY_JUDGE = Text("Checks that this judge answers otherwise under the sealed plan: {n}", "在封存计划下本判定程序结果不同的检查项：{n} 项")
 READ = Text("Evidence files of which this judge makes something else: {n}", "本判定程序得出不同结果的证据文件：{n} 个")
+READ_AS = Text("read as {a}", "读取为 {a}")
+FOUND = Text("{reader}, {n} observations, {p} problems", "{reader}：{n} 项观测、{p} 个问题")
 UNSAID = Text("not used", "未使用")
 BY_ITSELF = Text("{before} in the bundle, {after} by this judge", "证据包中为 {before}，本判定程序为 {after}")
 WHOLE = Text("{before} under the sealed plan, {after} under the other", "封存计划下为 {before}，另一计划下为 {after}")
@@ -145,11 +147,19 @@ def _claim(row: dict[str, Any], language: str) -> str:
 def _file(row: dict[str, Any], language: str) -> str:
     """Return one file with what each judge's checks took from it."""
     unsaid = UNSAID.in_language(language)
-    told = [
+    read = row["read"]
+    shown = f"{_found(read['from'], unsaid, language)} -> {_found(read['to'], unsaid, language)}" if read else ""
+    told = [READ_AS.fill(a=shown).in_language(language)] if shown else []
+    told += [
         f"{c['check']} {_value(c['from'], used=row['before'], unsaid=unsaid)} -> {_value(c['to'], used=row['after'], unsaid=unsaid)}"
         for c in row["checks"]
     ]
     return f"{row['path']}: " + "; ".join(told)
+
+
+def _found(of: dict[str, Any] | None, unsaid: str, language: str) -> str:
+    """Return how many observations and problems a reader made of a file."""
+    return FOUND.fill(reader=of["reader"], n=of["observations"], p=of["problems"]).in_language(language) if of else unsaid
 
 
 def _value(of: dict[str, Any], *, used: bool, unsaid: str) -> str:

@@ -105,4 +105,17 @@ GPU_THROTTLE = Declared(
     limit=at_most(lambda _: Decimal(0)),
     severity=Severity.ADVISORY,
 )
-INFORM = (CPU, GPU_PARTITION, GPU_MESH, GPU_HEAT, GPU_THROTTLE, LOG_KEPT)
+GPU_REPLAYS = Declared(
+    "g1.gpu.replays",
+    Text("PCIe links of the GPUs repeat nothing", "GPU 的 PCIe 链路无重传"),
+    "lower",
+    ("survey: amd-smi-static", "survey: amd-smi-metric"),
+    "acceptance 3",
+    "packets repeated or refused",
+    rule=Text(
+        "as the GPU's own tool counts them since its driver was loaded; the link mended each", "以 GPU 工具自驱动加载以来的计数为准；链路已自行纠正"
+    ),
+    limit=at_most(lambda _: Decimal(0)),
+    severity=Severity.ADVISORY,
+)
+INFORM = (CPU, GPU_PARTITION, GPU_MESH, GPU_HEAT, GPU_THROTTLE, GPU_REPLAYS, LOG_KEPT)

@@ -14,9 +14,13 @@ ERROR_LOG = Declared(
     "g1.drive.error_log",
     Text("Error log of the drives", "硬盘错误日志"),
     "lower",
-    ("survey: nvme-error-log",),
+    ("survey: nvme-error-log", "survey: nvme-smart-log", "storage: nvme-error-log, where it was read again"),
     "acceptance 3",
     "failed commands logged",
+    rule=Text(
+        "no entry; an empty log is inconclusive where the drive's life-long count, its number of places or the second reading says otherwise",
+        "无条目；若累计计数、日志位置数或第二次读取与空日志不符，则无法判定",
+    ),
     limit=ZERO,
     group="nvme_logs",
 )

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared, by_agreement
 from gates.g1.declared import CEILING
-from gates.g1.declared_more import AER, ERROR_LOG, PATHS, SELF_TEST
+from gates.g1.declared_more import AER, PATHS, SELF_TEST
+from gates.g1.error_log import errors_check
 from gates.g1.inventory import Inventory, Item
-from gates.g1.links import UNDER_LOAD, Packs
+from gates.g1.links import KINDS, UNDER_LOAD, Packs
 from gates.g1.order import Packed
 from gates.g1.raw import read_rates
 from gates.model import CheckResult
@@ -23,6 +24,7 @@ from gates.units import convert
 if TYPE_CHECKING:
     from gates.plan import Plan
 
+SIDES = {"device": Text("own link", "自身"), "port": Text("upstream port", "上游端口")}
 # What a lane carries of each transfer: 8b/10b below 8 GT/s, 128b/130b from there on (PCI Express base specification).
 _ENCODING = {True: Decimal(8) / 10, False: Decimal(128) / 130}
 
@@ -36,29 +38,15 @@ _READ = Text("a raw read of {s}, with its link read under load, would tell", "�
 _NO_CACHE = Text("a new attempt whose raw reads no cache answers would tell", "新的尝试进行不经缓存的裸盘读取方可判定")
 
 
-def drive_log_checks(plan: Plan, drives: tuple[Packed, ...], inventory: Inventory, survey: Packs) -> Iterator[CheckResult | dict[str, Any]]:
+def drive_log_checks(
+    plan: Plan, drives: tuple[Packed, ...], inventory: Inventory, survey: Packs, storage: Packs
+) -> Iterator[CheckResult | dict[str, Any]]:
     """Return the checks of error log, self-test and paths of every delivered drive."""
-    for declared, tool, ask, passed in (
-        (ERROR_LOG, "nvme-error-log", _errors, Text("No drive has logged a failed command ({n} in all).", "全部 {n} 块硬盘均无失败命令记录。")),
-        (
-            SELF_TEST,
-            "nvme-self-test-log",
-            _self_test,
-            Text("The newest self-test of every drive is without error ({n} in all).", "全部 {n} 块硬盘最近一次自检无错误。"),
-        ),
-    ):
-        findings, brought, values = [], False, []
-        for item in drives:
-            seen = inventory.find("drive", item.serial)
-            if seen is None:
-                findings.append(unknown("{s} was not seen", "未见到 {s}", s=item.serial))
-                continue
-            answer = survey[seen.host].answer(f"{tool}.{seen.name}")
-            brought = brought or bool(answer.tool)
-            finding = doubtful(item.serial, answer.problems, answer.path) if answer.problems else ask(item.serial, answer)
-            findings.append(finding)
-            values += [finding.value] if finding.value is not None else []
-        yield _answer(declared, plan, findings, passed, brought=brought, value=max(values, default=None))
+    yield errors_check(plan, drives, inventory, survey, storage)
+    findings = [_self_test(item, inventory, survey) for item in drives]
+    values = [f.value for f in findings if f.value is not None]
+    passed = Text("The newest self-test of every drive is without error ({n} in all).", "全部 {n} 块硬盘最近一次自检无错误。")
+    yield _answer(SELF_TEST, plan, findings, passed, brought=_brought(survey, "nvme-self-test-log"), value=max(values, default=None))
     findings = [_path(item, inventory, survey) for item in drives]
     down = sum((f.value for f in findings if f.value is not None), Decimal(0))
     passed = Text("Every path to every drive is live ({n} in all).", "{n} 块硬盘的各路径均为 live。")
@@ -105,24 +93,22 @@ def _brought(packs: Packs, tool: str) -> bool:
     return any(pack.trouble is None and pack.names(tool) for pack in packs.values())
 
 
-def _errors(serial: str, answer: Any) -> Finding:
-    entries = answer.one("errorlog.entries")
-    if entries is None:
+def _self_test(item: Packed, inventory: Inventory, survey: Packs) -> Finding:
+    serial, seen = item.serial, inventory.find("drive", item.serial)
+    if seen is None:
+        return unknown("{s} was not seen", "未见到 {s}", s=serial)
+    answer = survey[seen.host].answer(f"nvme-self-test-log.{seen.name}")
+    if answer.problems:
         return doubtful(serial, answer.problems, answer.path)
-    words = {"s": serial, "n": f"{entries.value:f}"}
-    return (good if entries.value == 0 else bad)("{s}: {n} failed commands", "{s}：{n} 条失败命令", answer.path, value=entries.value, **words)
-
-
-def _self_test(serial: str, answer: Any) -> Finding:
     newest, running = answer.one("selftest.result", record="0"), answer.one("selftest.running")
     if running is not None and running.value != 0:
         return unknown("{s}: a self-test is still running", "{s}：自检仍在进行", answer.path, remedy=_TEST_ENDED, s=serial)
     if newest is None:
         return unknown("{s}: no self-test is on record", "{s}：没有自检记录", answer.path, remedy=_TEST_RUN.fill(s=serial), s=serial)
-    words = {"s": serial, "r": f"{newest.value:f}"}
-    return (good if newest.value == 0 else bad)(
-        "{s}: the newest self-test ended with result {r}", "{s}：最近一次自检结果为 {r}", answer.path, value=newest.value, **words
-    )
+    if not isinstance(newest.value, Decimal):
+        return doubtful(serial, answer.problems, answer.path)
+    text = "{s}: the newest self-test ended with result {r}", "{s}：最近一次自检结果为 {r}"
+    return (good if newest.value == 0 else bad)(*text, answer.path, value=newest.value, s=serial, r=f"{newest.value:f}")
 
 
 def _path(item: Packed, inventory: Inventory, survey: Packs) -> Finding:
@@ -160,11 +146,11 @@ def _counted(item: Packed, inventory: Inventory, survey: Packs) -> Finding:
             if told is None or not isinstance(told.value, Decimal):
                 return unknown(
                     "{s}: {kind} errors of its {side} are not told",
-                    "{s}：未报告其 {side} 的 {kind} 错误",
+                    "{s}：未报告其{side}的{kind}错误",
                     answer.path,
                     s=item.serial,
-                    kind=kind,
-                    side=side,
+                    kind=KINDS[kind],
+                    side=SIDES[side],
                 )
             total += told.value
     words = {"s": item.serial, "at": seen.address, "n": f"{total:f}"}

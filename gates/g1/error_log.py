@@ -1,4 +1,8 @@
-"""Does a drive's error log keep what it counted? Two readings, before and after the raw reads: a log that lost entries is never silently fine."""
+"""The error log of the drives: what it names, and whether it keeps what was counted.
+
+Two readings, before and after the raw reads. An empty log proves nothing where the drive's life-long count, its number of places or the other
+reading says that an entry is missing: a log that lost entries is never silently fine.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from gates.declared import by_agreement
 from gates.g1.declared_host import LOG_KEPT
+from gates.g1.declared_more import ERROR_LOG
 from gates.g1.inventory import Inventory
 from gates.g1.order import Packed
 from gates.g1.pack import HostPack
@@ -18,7 +24,8 @@ from gates.text import Text
 if TYPE_CHECKING:
     from gates.plan import Plan
 
-LOG, HEALTH = "nvme-error-log", "nvme-smart-log"
+LOG, HEALTH, IDENTITY = "nvme-error-log", "nvme-smart-log", "nvme-id-ctrl"
+ASKED = Decimal(64)  # entries that nvme-cli asks for where nobody says how many (its default of --log-entries), or as many as the drive has
 _EMPTIED = Text(
     "the drive's own account of when its log was emptied, or a drive without such errors, would tell", "硬盘日志清空记录，或无此类错误的硬盘方可判定"
 )
@@ -37,6 +44,53 @@ class Seen:
     def full(self) -> bool:
         """Return whether newer errors may have pushed out older ones."""
         return len(self.numbers) >= self.places
+
+
+def errors_check(
+    plan: Plan, drives: tuple[Packed, ...], inventory: Inventory, survey: Mapping[str, HostPack], storage: Mapping[str, HostPack]
+) -> CheckResult | dict[str, Any]:
+    """Return the check of what the error logs name, over every delivered drive: none may name a failed command."""
+    findings = [_named_in_log(item, inventory, survey, storage) for item in drives]
+    values = [f.value for f in findings if f.value is not None]
+    passed = Text("No drive has logged a failed command ({n} in all).", "全部 {n} 块硬盘均无失败命令记录。")
+    brought = any(pack.names(LOG) for pack in survey.values() if not pack.trouble)
+    result = conclude(ERROR_LOG.blank(plan), findings, passed=passed, value=max(values, default=None))
+    return by_agreement(ERROR_LOG, plan, result, brought=brought)
+
+
+def _named_in_log(item: Packed, inventory: Inventory, survey: Mapping[str, HostPack], storage: Mapping[str, HostPack]) -> Finding:
+    """Return what a drive's log names; where it names nothing, whether that is all that there was to name."""
+    seen = inventory.find("drive", item.serial)
+    if seen is None:
+        return unknown("{s} was not seen", "未见到 {s}", s=item.serial)
+    pack, later = survey[seen.host], storage.get(seen.host)
+    log = pack.answer(f"{LOG}.{seen.name}")
+    entries = log.one("errorlog.entries")
+    if log.problems or entries is None or not isinstance(entries.value, Decimal):
+        return doubtful(item.serial, log.problems, log.path)
+    if entries.value:
+        text = "{s}: {n} failed commands", "{s}：{n} 条失败命令"
+        return bad(*text, log.path, value=entries.value, s=item.serial, n=f"{entries.value:f}")
+    read = _reading(item.serial, seen.name, pack)
+    if isinstance(read, Finding):
+        return read
+    identity = pack.answer(f"{IDENTITY}.{seen.name}")
+    own = identity.one("drive.error_log_places")  # a drive or a tool that does not tell it is held against its count alone
+    if own is not None and isinstance(own.value, Decimal) and read.places < min(ASKED, own.value):
+        text = "{s}: {n} places of its error log are told, it has {m}", "{s}：错误日志只报告了 {n} 个位置，应有 {m} 个"
+        return unknown(*text, log.path, identity.path, s=item.serial, n=f"{read.places:f}", m=f"{own.value:f}")
+    short = _short(item.serial, read)
+    if short is not None:
+        return short
+    if later is not None and not later.trouble and later.names(LOG):  # an earlier survey read the logs once
+        after = _reading(item.serial, named(later, item.serial) or seen.name, later)
+        if isinstance(after, Finding):
+            return after
+        if after.numbers != read.numbers:
+            text_en = "{s}: its error log names nothing in the first reading and {n} commands in the second"
+            text = text_en, "{s}：错误日志首次读取为空，第二次为 {n} 条"
+            return unknown(*text, *read.paths, *after.paths, s=item.serial, n=len(after.numbers))
+    return good("{s}: 0 failed commands", "{s}：0 条失败命令", *read.paths, value=Decimal(0), s=item.serial)
 
 
 def log_check(
@@ -74,14 +128,21 @@ def _of_drive(item: Packed, inventory: Inventory, survey: Mapping[str, HostPack]
         text = "{s}: entries {l} of its error log are gone in the second reading", "{s}：第二次读取时错误日志条目 {l} 已消失"
         return bad(*text, *paths, value=Decimal(len(lost)), s=item.serial, l=", ".join(f"{n:f}" for n in lost[:8]))
     for one in readings:
-        short = min(one.counted, one.places) - len(one.numbers)
-        if short > 0:
-            text = "{s}: it counted {c} errors in its life, its log holds {n}", "{s}：累计错误 {c} 条，日志中仅有 {n} 条"
-            return unknown(*text, *one.paths, remedy=_EMPTIED, s=item.serial, c=f"{one.counted:f}", n=len(one.numbers))
+        short = _short(item.serial, one)
+        if short is not None:
+            return short
     if after.counted > before.counted:
         text = "{s}: {n} commands failed while it was read", "{s}：读取期间有 {n} 条命令失败"
         return bad(*text, *paths, value=after.counted - before.counted, s=item.serial, n=f"{after.counted - before.counted:f}")
     return good("{s}: {a} errors, all in its log", "{s}：{a} 条错误均在日志中", *paths, value=Decimal(0), **words)
+
+
+def _short(serial: str, read: Seen) -> Finding | None:
+    """Return the finding of a log that holds fewer entries than were counted and have room in it, or None."""
+    if len(read.numbers) >= min(read.counted, read.places):
+        return None
+    text = "{s}: it counted {c} errors in its life, its log holds {n}", "{s}：累计错误 {c} 条，日志中仅有 {n} 条"
+    return unknown(*text, *read.paths, remedy=_EMPTIED, s=serial, c=f"{read.counted:f}", n=len(read.numbers))
 
 
 def named(pack: HostPack, serial: str) -> str | None:

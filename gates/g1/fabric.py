@@ -15,7 +15,7 @@ from gates.g1.order import Packed
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
 from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
-from gates.text import Text
+from gates.text import Text, joined
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -28,6 +28,20 @@ ERRORS = (
 FLAGS = frozenset(f"{side} {level}" for side in ("high", "low") for level in ("alarm", "warning"))
 # What a module measures must raise its flags too: quantity -> what ethtool calls the flags. Other families (laser bias, laser power) as they come.
 FLAGGED = {"optics.temperature": "Module temperature", "optics.voltage": "Module voltage", "optics.rx_power": "Laser rx power"}
+FAMILIES = {
+    "Module temperature": Text("Module temperature", "模块温度"),
+    "Module voltage": Text("Module voltage", "模块电压"),
+    "Laser bias current": Text("Laser bias current", "激光器偏置电流"),
+    "Laser rx power": Text("Laser rx power", "接收光功率"),
+    "Laser tx power": Text("Laser tx power", "发射光功率"),
+    "Laser output power": Text("Laser output power", "发射光功率"),
+}
+LEVELS = {
+    "high alarm": Text("high alarm", "过高告警"),
+    "low alarm": Text("low alarm", "过低告警"),
+    "high warning": Text("high warning", "过高预警"),
+    "low warning": Text("low warning", "过低预警"),
+}
 Ask = Callable[["Plan", Packed, HostPack, str], Finding]
 
 
@@ -86,14 +100,14 @@ def _pfc(plan: Plan, nic: Packed, pack: HostPack, interface: str) -> Finding:
     trust = answer.one("qos.trust")
     if answer.problems or not bits or trust is None:
         return doubtful(f"{nic.serial} {interface}", answer.problems, answer.path)
-    lossless = ", ".join(p for p, bit in sorted(bits.items()) if bit == 1) or "none"
-    words: dict[str, Any] = {"s": nic.serial, "i": interface, "p": lossless, "t": trust.value}
+    lossless = ", ".join(p for p, bit in sorted(bits.items()) if bit == 1)
+    words: dict[str, Any] = {"s": nic.serial, "i": interface, "p": Text(lossless or "none", f" {lossless}" if lossless else "：无"), "t": trust.value}
     words |= {"wp": plan.g1.link.pfc_priority, "wt": plan.g1.link.trust}
     if lossless == str(plan.g1.link.pfc_priority) and trust.value == plan.g1.link.trust:
-        return good("{s} {i}: priority {p}, trust {t}", "{s} {i}：优先级 {p}，信任 {t}", answer.path, **words)
+        return good("{s} {i}: priority {p}, trust {t}", "{s} {i}：优先级{p}，信任 {t}", answer.path, **words)
     return bad(
         "{s} {i}: lossless priority {p} with trust {t}, planned {wp} with {wt}",
-        "{s} {i}：无损优先级 {p}、信任 {t}，约定 {wp}、{wt}",
+        "{s} {i}：无损优先级{p}、信任 {t}，约定 {wp}、{wt}",
         answer.path,
         **words,
     )
@@ -117,7 +131,7 @@ def _counters(_: Plan, nic: Packed, pack: HostPack, interface: str) -> Finding:
     told = {name: counted.get(name) for name in ERRORS}
     for direction in ("rx", "tx"):
         seen = link.one(f"net.{direction}_errors", interface=interface)
-        told[f"{direction} errors"] = seen.value if seen is not None and isinstance(seen.value, Decimal) else None
+        told[f"{direction}_errors"] = seen.value if seen is not None and isinstance(seen.value, Decimal) else None
     errors = {name: value for name, value in told.items() if value}
     total = sum(errors.values(), Decimal(0))
     silent = [name for name, value in told.items() if value is None]
@@ -132,18 +146,27 @@ def _optics(_: Plan, nic: Packed, pack: HostPack, interface: str) -> Finding:
     serial = answer.one("optics.serial")
     if answer.problems or serial is None:
         return doubtful(f"{nic.serial} {interface}", answer.problems, answer.path)
-    raised = [o.labels["name"] for o in answer.all("optics.alarm") if o.value == 1]
-    words: dict[str, Any] = {"s": nic.serial, "i": interface, "m": serial.value, "a": ", ".join(raised)}
+    raised = [_flag(o.labels["family"], o.labels["level"], o.labels["channel"]) for o in answer.all("optics.alarm") if o.value == 1]
+    words: dict[str, Any] = {"s": nic.serial, "i": interface, "m": serial.value, "a": joined(raised)}
     if raised:
-        return bad("{s} {i}: module {m} raises {a}", "{s} {i}：模块 {m} 告警 {a}", answer.path, value=Decimal(len(raised)), **words)
+        return bad("{s} {i}: module {m} raises {a}", "{s} {i}：模块 {m} 告警：{a}", answer.path, value=Decimal(len(raised)), **words)
     gaps = _silent_flags(answer)
     if gaps:
-        words["n"] = ", ".join(gaps)
-        return unknown("{s} {i}: module {m} does not tell {n}", "{s} {i}：模块 {m} 未报告 {n}", answer.path, **words)
+        words["n"] = joined(gaps)
+        return unknown("{s} {i}: module {m} does not tell {n}", "{s} {i}：模块 {m} 未报告{n}", answer.path, **words)
     return good("{s} {i}: module {m}", "{s} {i}：模块 {m}", answer.path, value=Decimal(0), **words)
 
 
-def _silent_flags(answer: Answer) -> list[str]:
+def _flag(family: str, level: str, channel: str) -> Text:
+    """Return what a flag is called in both languages; a family that only its module names keeps the module's words."""
+    name, side = FAMILIES.get(family, Text(family, f" {family} ")), LEVELS.get(level, Text(level, f" {level} "))
+    return Text(
+        " ".join(filter(None, (name.en, side.en, f"(channel {channel})" if channel else ""))),
+        f"{name.zh}{side.zh}{f'（通道 {channel}）' if channel else ''}".strip(),
+    )
+
+
+def _silent_flags(answer: Answer) -> list[Text]:
     """Return the flags that a module should tell and does not. None only where all are told, or the module itself says that it has none.
 
     Each family (laser bias, one a channel) has high and low, alarm and warning; what the module measures has a family.
@@ -158,5 +181,5 @@ def _silent_flags(answer: Answer) -> list[str]:
     if without and not answer.all("optics.alarm"):
         return []
     if not flags:
-        return ["alarm flags"]
-    return [" ".join(filter(None, (*key, level))) for key, told in flags.items() for level in sorted(FLAGS - told)]
+        return [Text("alarm flags", "告警标志")]
+    return [_flag(family, level, channel) for (family, channel), told in flags.items() for level in sorted(FLAGS - told)]

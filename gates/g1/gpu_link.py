@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gates.declared import by_agreement
 from gates.g1.declared_more import GPU_LINK
 from gates.g1.gpus import Device, devices, gpu_lists
-from gates.g1.links import IDLE, Packs
+from gates.g1.links import IDLE, KEYS, Packs
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
 from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
@@ -62,8 +62,8 @@ def _of_device(host: str, device: Device, listed: Answer, sources: list[Answer])
             [(listed, f"gpu.pcie_{key}_rated", {"gpu": device.index})] + [(s, f"pci.{key}_rated", {"address": device.address}) for s in sources]
         )
         if now is None or rated is None or rated <= 0:
-            text = "{h}: PCIe {k} of GPU {g} or what it is rated for is not told", "{h}：未报告 GPU {g} 的 PCIe {k} 或其额定值"
-            return unknown(*text, *paths, h=host, g=device.index, k=key)
+            text = "{h}: PCIe {k} of GPU {g} or what it is rated for is not told", "{h}：未报告 GPU {g} 的 PCIe {k}或其额定值"
+            return unknown(*text, *paths, h=host, g=device.index, k=KEYS[key])
         told[key] = (now, rated)
     (width, widest), (speed, fastest) = told["width"], told["speed"]
     words: dict[str, Any] = {"h": host, "g": device.index, "w": f"{width:f}", "best": f"{widest:f}", "s": f"{speed:f}", "top": f"{fastest:f}"}

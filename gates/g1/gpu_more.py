@@ -15,6 +15,7 @@ from gates.g1.links import Packs
 from gates.g1.memory import memory_check
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
+from gates.readers.other_gpu import UNANSWERED
 from gates.rules.estimates import beside, percent
 from gates.rules.findings import Finding, State, bad, conclude, doubtful, good, unknown
 from gates.text import Text
@@ -76,7 +77,8 @@ def _over(
             continue
         answer = gpu_answer(pack, name)
         brought = brought or bool(answer.tool)
-        finding = doubtful(host, answer.problems, answer.path) if answer.problems else ask(host, answer)
+        troubles = [p for p in answer.problems if p.code != UNANSWERED]  # a check of the intervals finds that answer missing by itself
+        finding = doubtful(host, troubles, answer.path) if troubles else ask(host, answer)
         findings.append((_not_every_gpu(pack, answer, each_gpu) if each_gpu and finding.state is State.GOOD else None) or finding)
     values = [f.value for f in findings if f.value is not None]
     worst = (min(values) if declared.direction == "higher" else max(values)) if values else None

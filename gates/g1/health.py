@@ -22,6 +22,17 @@ TOOLS = ("nvme-smart-log", "smartctl")
 # How far two readings of one drive, seconds apart, may differ for physical reasons. A kelvin read as a degree differs by 273.
 APART = {"health.temperature": Decimal(10), "health.power_on_hours": Decimal(1)}
 SAME = ("health.critical_warning", "health.media_errors", "health.percentage_used", "health.available_spare")
+# What the readers' quantities are called in a sentence.
+NAMES = {
+    "health.critical_warning": Text("critical warning", "严重告警"),
+    "health.media_errors": Text("number of media errors", "介质错误数"),
+    "health.power_on_hours": Text("power-on time", "通电时间"),
+    "health.percentage_used": Text("endurance used", "寿命已用比例"),
+    "health.available_spare": Text("available spare", "可用备用空间"),
+    "health.temperature": Text("temperature", "温度"),
+    "drive.serial": Text("serial number", "序列号"),
+    "drive.firmware": Text("firmware", "固件"),
+}
 
 
 @dataclass(frozen=True)
@@ -93,11 +104,11 @@ def _limit_finding(rule: Rule, item: Packed, inventory: Inventory, packs: dict[s
     paths = [answer.path for answer in found[1]]
     values = [o.value for answer in found[1] if (o := answer.one(rule.quantity)) and isinstance(o.value, Decimal) and o.unit == rule.unit]
     if len(values) != len(TOOLS):
-        return unknown("{s}: {key} is not reported by both tools", "{s}：{key} 未被两种工具同时报告", *paths, s=item.serial, key=rule.key)
+        return unknown("{s}: {key} is not reported by both tools", "{s}：{key}未被两种工具同时报告", *paths, s=item.serial, key=NAMES[rule.quantity])
     worst = max(values) if rule.op == "<=" else min(values)
     words: dict[str, Any] = {
         "s": item.serial,
-        "key": rule.key,
+        "key": NAMES[rule.quantity],
         "v": f"{worst:f}",
         "unit": "" if rule.unit == "1" else f" {rule.unit}",
         "op": rule.op,
@@ -106,7 +117,7 @@ def _limit_finding(rule: Rule, item: Packed, inventory: Inventory, packs: dict[s
     met = worst <= rule.limit if rule.op == "<=" else worst >= rule.limit
     if met:
         return good("{s}: {v}{unit}", "{s}：{v}{unit}", *paths, value=worst, **words)
-    return bad("{s}: {key} is {v}{unit}, limit {op} {limit}{unit}", "{s}：{key} 为 {v}{unit}，限值 {op} {limit}{unit}", *paths, value=worst, **words)
+    return bad("{s}: {key} is {v}{unit}, limit {op} {limit}{unit}", "{s}：{key}为 {v}{unit}，限值 {op} {limit}{unit}", *paths, value=worst, **words)
 
 
 def _agreement(item: Packed, inventory: Inventory, packs: dict[str, HostPack]) -> Finding:
@@ -123,17 +134,16 @@ def _agreement(item: Packed, inventory: Inventory, packs: dict[str, HostPack]) -
             told = answer.one(quantity)
             if told is None or told.value != mine:
                 shown = told.value if told else "-"
-                words = "{s}: {name} reports {what} {v}, nvme list {mine}", "{s}：{name} 报告 {what} 为 {v}，nvme list 为 {mine}"
-                return bad(*words, answer.path, s=item.serial, name=answer.name, what=quantity, v=shown, mine=mine)
+                words = "{s}: {name} reports {what} {v}, nvme list {mine}", "{s}：{name} 报告的{what}为 {v}，nvme list 为 {mine}"
+                return bad(*words, answer.path, s=item.serial, name=answer.name, what=NAMES[quantity], v=shown, mine=mine)
     for quantity in (*SAME, *APART):
         one, two = first.one(quantity), second.one(quantity)
         if one is None or two is None or not isinstance(one.value, Decimal) or not isinstance(two.value, Decimal) or one.unit != two.unit:
-            return unknown(
-                "{s}: {what} is not told by both tools in one unit", "{s}：两种工具未以同一单位报告 {what}", *paths, s=item.serial, what=quantity
-            )
+            words = "{s}: {what} is not told by both tools in one unit", "{s}：两种工具未以同一单位报告{what}"
+            return unknown(*words, *paths, s=item.serial, what=NAMES[quantity])
         if abs(one.value - two.value) > APART.get(quantity, Decimal(0)):
-            words = "{s}: the tools disagree on {what} ({a} and {b})", "{s}：两种工具的 {what} 不一致（{a} 与 {b}）"
-            return unknown(*words, *paths, s=item.serial, what=quantity, a=f"{one.value:f}", b=f"{two.value:f}")
+            words = "{s}: the tools disagree on {what} ({a} and {b})", "{s}：两种工具的{what}不一致（{a} 与 {b}）"
+            return unknown(*words, *paths, s=item.serial, what=NAMES[quantity], a=f"{one.value:f}", b=f"{two.value:f}")
     passed = second.one("health.passed")
     if passed is None or passed.value != 1:
         return bad("{s}: the drive's own overall verdict is not passed", "{s}：硬盘自检总评未通过", second.path, s=item.serial)

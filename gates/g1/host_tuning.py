@@ -52,6 +52,10 @@ def _governor(plan: Plan, host: str, answer: Answer) -> Finding:
         text = "{h}: no frequency policy is told (a virtual machine has none)", "{h}：未报告调频策略（虚拟机没有）"
         remedy = Text("the machine's own setting (BIOS, or the hypervisor's host) would tell", "以整机设置（BIOS 或宿主机）为准方可判定")
         return unknown(*text, answer.path, remedy=remedy, h=host)
+    bare = _uncovered(answer)
+    if bare:
+        text = "{h}: no frequency policy is told for processors {c}", "{h}：未报告处理器 {c} 的调频策略"
+        return unknown(*text, answer.path, h=host, c=", ".join(map(str, bare[:8])))
     other = [governor for governor in told if governor != wanted]
     words: dict[str, Any] = {"h": host, "n": len(told), "o": len(other), "w": wanted, "g": ", ".join(sorted(set(other)))}
     if other:
@@ -63,6 +67,31 @@ def _governor(plan: Plan, host: str, answer: Answer) -> Finding:
             **words,
         )
     return good("{h}: {w} on {n} policies", "{h}：{n} 个策略均为 {w}", answer.path, value=Decimal(0), **words)
+
+
+def _uncovered(answer: Answer) -> list[int]:
+    """Return the processors that stand in a NUMA node and in no policy, or the other way round: a line of either was left out.
+
+    A survey of an earlier release does not tell which processors a policy is for. There, where more than half of the processors have a policy
+    named after them, each has one of its own.
+    """
+    nodes = {cpu for o in answer.all("numa.cpus") for cpu in processors(str(o.value))}
+    named = {int(o.labels["policy"]) for o in answer.all("host.governor")}
+    covered = {int(cpu) for o in answer.all("host.policy_cpus") for cpu in str(o.value).split()}
+    if covered:
+        return sorted(nodes ^ covered) if nodes else []
+    return sorted(nodes ^ named) if 2 * len(named) > len(nodes) else []
+
+
+def processors(text: str) -> set[int]:
+    """Return the processors of a list as the kernel writes it, such as 0-95,192-287; a part that is no range of at most 10,000 gives none."""
+    out: set[int] = set()
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        first, last = (int(end) if end.isdecimal() and len(end) < 6 else -1 for end in (low, high or low))
+        if 0 <= first <= last < first + 10_000:
+            out |= set(range(first, last + 1))
+    return out
 
 
 def _numa(_: Plan, host: str, answer: Answer) -> Finding:
@@ -78,6 +107,10 @@ def _numa(_: Plan, host: str, answer: Answer) -> Finding:
         return bad(
             "{h}: NUMA node {b} has processors and no memory", "{h}：NUMA 节点 {b} 有处理器而无内存", answer.path, value=Decimal(len(bare)), **words
         )
+    stray = _uncovered(answer) if answer.all("host.policy_cpus") else []
+    if stray:
+        text = "{h}: processors {c} have a frequency policy and no NUMA node, or the other way round", "{h}：处理器 {c} 的 NUMA 节点与调频策略不对应"
+        return unknown(*text, answer.path, h=host, c=", ".join(map(str, stray[:8])))
     return good("{h}: {n} NUMA nodes, {m} GiB", "{h}：{n} 个 NUMA 节点，{m} GiB", answer.path, value=Decimal(0), **words)
 
 

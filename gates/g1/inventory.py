@@ -11,6 +11,7 @@ from gates.g1.kinds import KINDS
 from gates.g1.order import Order
 from gates.g1.pack import Answer, HostPack
 from gates.readers.dmidecode import MODULE
+from gates.readers.pci_link import LINK_UNTOLD
 from gates.rules.findings import Finding, doubtful, unknown
 
 
@@ -139,8 +140,9 @@ def _take_adapters(pack: HostPack, inventory: Inventory) -> None:
     """Add the adapters: the interface says its bus address, the PCI device there says serial number and name."""
     devices = pack.answer("lspci")
     drivers = pack.answers("ethtool-driver")
-    if devices.problems:
-        inventory.gap("nic", doubtful(pack.host, devices.problems, devices.path))
+    troubles = [p for p in devices.problems if p.code != LINK_UNTOLD]  # a link that is not told says nothing against a serial number
+    if troubles:
+        inventory.gap("nic", doubtful(pack.host, troubles, devices.path))
     if not drivers:
         inventory.gap("nic", unknown("{host}: no RDMA interface was found", "{host}：未找到 RDMA 接口", pack.path("commands.json"), host=pack.host))
     seen: dict[str, Item] = {}

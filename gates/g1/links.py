@@ -11,14 +11,18 @@ from gates.g1.inventory import Inventory, Item
 from gates.g1.order import Order, Packed
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
+from gates.readers.pci_link import LINK_UNTOLD
 from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
-from gates.text import Text
+from gates.text import Text, joined
 
 if TYPE_CHECKING:
     from gates.plan import Plan
 
 UNDER_LOAD, IDLE = "lspci-under-load", "lspci"
 Packs = dict[str, HostPack]
+KEYS = {"width": Text("width", "宽度"), "speed": Text("speed", "速率")}
+UNITS = {"lanes": Text("lanes", "通道")}
+KINDS = {"fatal": Text("fatal", "致命"), "nonfatal": Text("non-fatal", "非致命")}
 
 
 def pcie_checks(plan: Plan, order: Order, inventory: Inventory, survey: Packs, storage: Packs) -> Iterator[CheckResult]:
@@ -55,8 +59,9 @@ def _reading(part: Packed, inventory: Inventory, packs: Packs, name: str) -> tup
     if pack is None or pack.trouble:
         return unknown("{s}: its link was not read under load", "{s}：未在负载下读取链路", s=part.serial)
     answer = pack.answer(name)
-    if answer.problems:
-        return doubtful(part.serial, answer.problems, answer.path)
+    troubles = [p for p in answer.problems if p.code != LINK_UNTOLD]  # what one device does not tell says nothing against another's link
+    if troubles:
+        return doubtful(part.serial, troubles, answer.path)
     return seen, answer
 
 
@@ -71,8 +76,10 @@ def _link_finding(key: str, unit: str, part: Packed, inventory: Inventory, packs
         return unknown(*idle, answer.path, remedy=remedy, s=part.serial)
     rated, current = answer.one(f"pci.{key}_rated", address=seen.address), answer.one(f"pci.{key}", address=seen.address)
     if rated is None or current is None or not isinstance(rated.value, Decimal) or not isinstance(current.value, Decimal):
-        return unknown("{s}: PCIe {key} is not told for {at}", "{s}：未报告 {at} 的 PCIe {key}", answer.path, s=part.serial, key=key, at=seen.address)
-    words: dict[str, Any] = {"s": part.serial, "key": key, "is_": f"{current.value:f}", "rated": f"{rated.value:f}", "unit": unit}
+        text = "{s}: PCIe {key} is not told for {at}", "{s}：未报告 {at} 的 PCIe {key}"
+        return unknown(*text, answer.path, s=part.serial, key=KEYS[key], at=seen.address)
+    words: dict[str, Any] = {"s": part.serial, "key": KEYS[key], "is_": f"{current.value:f}", "rated": f"{rated.value:f}"}
+    words["unit"] = UNITS.get(unit, unit)
     if current.value >= rated.value > 0:
         return good("{s}: {is_} {unit}", "{s}：{is_} {unit}", answer.path, value=current.value, **words)
     return bad(
@@ -92,9 +99,9 @@ def _flag_finding(part: Packed, inventory: Inventory, packs: Packs, name: str) -
     flags = {key: answer.one(f"pci.{key}_error", address=seen.address) for key in ("fatal", "nonfatal")}
     if any(flag is None for flag in flags.values()):
         return unknown("{s}: its error flags are not told", "{s}：未报告错误标志", answer.path, s=part.serial)
-    raised = ", ".join(key for key, flag in flags.items() if flag is not None and flag.value != 0)
+    raised = [KINDS[key] for key, flag in flags.items() if flag is not None and flag.value != 0]
     if raised:
-        return bad("{s} flags {raised} errors", "{s} 报告 {raised} 错误", answer.path, s=part.serial, raised=raised)
+        return bad("{s} flags {raised} errors", "{s} 报告{raised}错误", answer.path, s=part.serial, raised=joined(raised))
     return good("{s}: none", "{s}：无", answer.path, s=part.serial)
 
 

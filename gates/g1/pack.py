@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gates.canonical import sha256_hex
 from gates.model import Observation, Problem, Reading
 from gates.readers.rdma import read_perftest_json
 from gates.readers.registry import READERS, read
@@ -16,6 +17,7 @@ from gates.text import Text
 if TYPE_CHECKING:
     from gates.bundle import Bundle
 
+ACCOUNT = ("stdout_bytes", "stdout_sha256")  # what the survey itself says of what a command wrote
 SMARTCTL_UNREADABLE = 0b111  # of its exit status; the higher bits are the drive's own verdicts and stand in its JSON
 
 
@@ -80,6 +82,11 @@ class HostPack:
         named = {str(row["name"]): row for row in rows if isinstance(row, Mapping) and isinstance(row.get("name"), str)}
         return named if len(named) == len(rows) else {}  # a name that stands twice would let one output hide another
 
+    @cached_property
+    def _accounted(self) -> bool:
+        """Return whether this survey says what each command wrote. One of an earlier release says it of none."""
+        return any(key in row for row in self._commands.values() for key in ACCOUNT)
+
     def missing(self) -> list[str]:
         """Return the outputs that the list of commands names and that were not brought, whether a check needs them or not."""
         return [name for row in self._commands.values() if not self._bundle.has(self.path(name := str(row.get("stdout"))))]
@@ -111,14 +118,26 @@ class HostPack:
         failure = self._failure(row, name, tool)
         if not self._bundle.has(path):
             return Answer(name, tool, path, _only("missing_file", "the output of {name} is missing", "缺少 {name} 的输出", name=name))
+        data = self._bundle.bytes(path)
         reading = (
-            read_with_argv(tool, self._bundle.bytes(path), row.get("argv"))
+            read_with_argv(tool, data, row.get("argv"))
             if tool in READERS
             else _only("unknown_tool", "no reader for {tool}", "没有 {tool} 的读取器", tool=tool)
         )
+        self._bundle.read_as[path] = (tool, reading)
         error = self.path(str(row.get("stderr")))
         stderr = self._bundle.text(error).strip() if self._bundle.has(error) else ""
-        return Answer(name, tool, path, Reading(reading.observations, (*failure, *reading.problems)), stderr)
+        return Answer(name, tool, path, Reading(reading.observations, (*failure, *self._unlike(row, name, data), *reading.problems)), stderr)
+
+    def _unlike(self, row: Mapping[str, Any], name: str, data: bytes) -> tuple[Problem, ...]:
+        """Return the problem of an output that is not what its command wrote: most texts have no end of their own that would tell."""
+        size, digest = (row.get(key) for key in ACCOUNT)
+        if not self._accounted or (size == len(data) and not isinstance(size, bool) and digest == sha256_hex(data)):
+            return ()
+        if size is None or digest is None:
+            return _only("no_account", "what {name} wrote is not told", "未记录 {name} 的输出长度与摘要", name=name).problems
+        text = "the output of {name} is not what it wrote: {a} bytes, {b} were written", "{name} 的输出与其所写不符：{a} 字节，写出 {b} 字节"
+        return _only("changed_output", *text, name=name, a=len(data), b=size).problems
 
     def _failure(self, row: Mapping[str, Any], name: str, tool: str) -> tuple[Problem, ...]:
         if row.get("timed_out"):

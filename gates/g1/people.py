@@ -91,6 +91,8 @@ def receivers(plan: Plan) -> tuple[str, ...]:
 def people_checks(plan: Plan, bundle: Bundle, order: Order) -> Iterator[CheckResult]:
     """Judge the form: complete, no blocking damage, enough distinct receivers, photos (advisory)."""
     reading = read("unpacking", bundle.bytes(FORM)) if bundle.has(FORM) else None
+    if reading is not None:
+        bundle.read_as[FORM] = ("unpacking", reading)
     photos = [path for path in bundle.under(ROOT) if path != FORM]
     yield conclude(
         UNPACKING.blank(plan),

@@ -96,6 +96,7 @@ def _figures(client: PlannedClient, run: Run, bundle: Bundle) -> _Figures | Text
         reading = read(client.tool, bundle.bytes(run.pack.path(client.file)))
     except (Unreadable, KeyError):
         return _NOT_THERE
+    bundle.read_as[run.pack.path(client.file)] = (client.tool, reading)
     figures = normalise(reading)
     wrong = [*(problem.message for problem in reading.problems), *figures.missing]
     if wrong or figures.tier != client.tier or not figures.ttft_p50_ns or not figures.output_per_s:

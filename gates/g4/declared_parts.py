@@ -116,7 +116,16 @@ GPU_STATUS = _part(
     source="g4.throttled_share_max",
     share=True,
 )
+DRIVE_PATHS = _part(
+    "drive_paths",
+    Text("Paths to the drives stay live", "硬盘各路径保持 live"),
+    "readings with a path that is not live",
+    Text(
+        "every controller of each drive, local or over the fabric, at every reading; what was mended between two readings is not seen",
+        "每次读取时各硬盘的全部控制器（本地或经网络）；两次读取之间已恢复的中断无法看到",
+    ),
+)
 PARTS = (
-    *(DRIVE_SAME, DRIVE_HEAT, DRIVE_THROTTLE, DRIVE_MEDIA, DRIVE_WARNING, DRIVE_SPARE, DRIVE_WEAR),
+    *(DRIVE_SAME, DRIVE_HEAT, DRIVE_THROTTLE, DRIVE_MEDIA, DRIVE_WARNING, DRIVE_SPARE, DRIVE_WEAR, DRIVE_PATHS),
     *(GPU_HEAT, GPU_THROTTLE, GPU_STATUS),
 )

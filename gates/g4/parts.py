@@ -9,6 +9,7 @@ from gates.g4.declared_parts import PARTS
 from gates.g4.drives import drive_checks
 from gates.g4.gpu_health import gpu_checks
 from gates.g4.part_series import readings
+from gates.g4.paths import path_check
 from gates.g4.series import Soak
 from gates.model import CheckResult
 from gates.readers.soak_health import read_health
@@ -22,4 +23,5 @@ def part_checks(soak: Soak) -> Iterator[CheckResult | dict[str, Any]]:
         return
     told = readings(soak, health)
     yield from drive_checks(told)
+    yield path_check(told)
     yield from gpu_checks(told)

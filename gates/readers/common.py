@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -33,6 +33,7 @@ NOT_AVAILABLE = {
     "not specified",
     "to be filled by o.e.m.",
 }
+FILE = Text("file", "文件")  # where something stands that has no labels
 _DIGITS = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?")
 
 
@@ -42,19 +43,25 @@ class Collector:
     def __init__(self) -> None:
         self.observations: list[Observation] = []
         self.problems: list[Problem] = []
+        self._told: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
 
     def see(self, quantity: str, value: Decimal | str, unit: str, **labels: str) -> None:
         """Add one observation; a value that stands for "not known", or that no such thing can have, becomes a problem instead."""
         self.observe(quantity, value, unit, labels)
 
     def observe(self, quantity: str, value: Decimal | str, unit: str, labels: dict[str, str]) -> None:
-        """Add one observation as `see` does, with labels of any name."""
+        """Add one observation as `see` does, with labels of any name. A fact that stands twice is a problem, the same value or not."""
+        key = (quantity, tuple(sorted(labels.items())))
+        if key in self._told:
+            where = " ".join(labels.values()) or FILE
+            self.trouble("duplicate", "{what} stands twice ({where}).", "{what} 重复出现（{where}）。", what=quantity, where=where)
+        self._told.add(key)
         doubtful = doubt(quantity, value, unit)
         if doubtful is None:
             self.observations.append(Observation(quantity, value, unit, labels))
         else:
             code, sentence = doubtful
-            self.trouble(code, sentence.en, sentence.zh, quantity=quantity, value=value, unit=unit, where=" ".join(labels.values()) or "file")
+            self.trouble(code, sentence.en, sentence.zh, quantity=quantity, value=value, unit=unit, where=" ".join(labels.values()) or FILE)
 
     def trouble(self, code: str, en: str, zh: str, **values: Any) -> None:
         """Add one problem; the values are put into both sentences, shortened so that no file can flood a report."""
@@ -98,7 +105,7 @@ class Collector:
         """Add the problem of a field that is missing, not available, or not of the kind that it must be."""
         where = " ".join(labels.values())
         if raw is None:
-            self.trouble("missing_field", "Field {key} is missing ({where}).", "缺少字段 {key}（{where}）。", key=key, where=where or "file")
+            self.trouble("missing_field", "Field {key} is missing ({where}).", "缺少字段 {key}（{where}）。", key=key, where=where or FILE)
         elif isinstance(raw, str) and not available(raw):
             self.trouble(
                 "not_available",
@@ -106,7 +113,7 @@ class Collector:
                 "字段 {key} 显示为 {raw}（{where}）。",
                 key=key,
                 raw=raw or "''",
-                where=where or "file",
+                where=where or FILE,
             )
         else:
             self.trouble(
@@ -115,7 +122,7 @@ class Collector:
                 "字段 {key} 的内容 {raw} 无法使用（{where}）。",
                 key=key,
                 raw=raw,
-                where=where or "file",
+                where=where or FILE,
             )
 
     def reading(self) -> Reading:
@@ -225,6 +232,16 @@ def _decimal(text: str) -> Decimal | None:
     if value.is_zero():  # 0e999999 is a zero that takes a million digits to write
         return Decimal(0)
     return value if value.is_finite() and abs(value.adjusted()) < 40 else None
+
+
+def once(pairs: Iterable[tuple[str, str]], into: Collector) -> dict[str, str]:
+    """Return the fields of a text by their names, the first of each; a name that stands twice is a problem."""
+    out: dict[str, str] = {}
+    for key, value in pairs:
+        if key in out:
+            into.trouble("duplicate", "{what} stands twice.", "{what} 重复出现。", what=key)
+        out.setdefault(key, value)
+    return out
 
 
 def rows(value: Any, key: str = "") -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 
 from gates.model import Reading
-from gates.readers.common import Collector, available, decode, load_json, part, rows
+from gates.readers.common import Collector, available, decode, load_json, once, part, rows
 
 _HEADER = re.compile(r"^Settings for (\S+):$")
 _FIELD = re.compile(r"^\s*([^:]+):\s*(.*?)\s*$")
@@ -28,19 +28,26 @@ def read_ethtool(data: bytes) -> Reading:
     labels: dict[str, str] = {}
     modes: list[int] = []
     section = ""
+    told: set[str] = set()
     for line in text.splitlines():
         header = _HEADER.match(line)
         if header:
+            if labels:
+                found.trouble("duplicate", "{what} stands twice.", "{what} 重复出现。", what=line)
             labels = {"interface": header[1]}
             continue
         match = _FIELD.match(line)
         section = match[1].strip() if match else section
+        told.add(section)
         if section == "Supported link modes":
             modes += [int(mode) for mode in _MODE.findall(line)]
         elif match:
             _ethtool_field(section, match[2], found, labels)
     if not labels:
         found.trouble("unknown_shape", "The text does not begin with `Settings for INTERFACE:`.", "文本开头不是 Settings for 接口名。")
+    for key in ("Speed", "Link detected"):  # the link is what ethtool tells last: without it the text was cut
+        if key not in told:
+            found.absent(key, None, **labels)
     if modes:
         found.see("net.speed_rated", Decimal(max(modes) * MEGABIT), "bit/s", **labels)
     return found.reading()
@@ -65,7 +72,7 @@ def read_ethtool_driver(data: bytes) -> Reading:
     text = decode(data, found)
     if text is None:
         return found.reading()
-    fields = {match[1].strip(): match[2] for match in map(_FIELD.match, text.splitlines()) if match}
+    fields = once(((match[1].strip(), match[2]) for match in map(_FIELD.match, text.splitlines()) if match), found)
     for key, quantity in (("driver", "net.driver"), ("firmware-version", "net.firmware"), ("bus-info", "net.bus")):
         value = fields.get(key)
         if value is None or not available(value):

@@ -38,7 +38,7 @@ def _read(data: bytes, needed: str) -> Reading:
         return found.reading()
     if not text.endswith("\n"):
         found.trouble("truncated", "The text ends within a line.", "文本末行不完整。")
-    seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
+    families: set[str] = set()
     for line in text.splitlines():
         if not line.strip() or line.startswith("#"):
             continue
@@ -48,15 +48,13 @@ def _read(data: bytes, needed: str) -> Reading:
             found.trouble("unknown_shape", "This line is no series: {line}", "该行不是指标序列：{line}", line=line)
             continue
         name, labels = series
-        if (name, tuple(sorted(labels))) in seen:
-            found.trouble("duplicate", "The series {series} stands twice.", "序列 {series} 重复出现。", series=match[1])
-        seen.add((name, tuple(sorted(labels))))
+        families.add(name)
         value = _number(match[2])
         if value is None:
             found.trouble("not_a_number", "The series {series} has the value {raw}.", "序列 {series} 的值为 {raw}。", series=match[1], raw=match[2])
         else:
             found.observe(name, value, unit_of(name), dict(labels))
-    if not any(name.startswith(needed) for name, _ in seen):
+    if not any(name.startswith(needed) for name in families):
         found.trouble("unknown_shape", "No series of {needed} stands in this text.", "文本中没有 {needed} 的指标。", needed=needed)
     return found.reading()
 

@@ -1,7 +1,8 @@
 """`fio --output-format=json`: every job, both directions, with the lines that fio writes before its JSON kept as evidence.
 
-Observations, labelled `job`, `device` and `direction` (read, write): io.error (1), io.bandwidth (B/s), io.iops (1/s), io.operations (1),
-io.short, io.dropped (1), io.latency_samples (1), io.latency_p99 (ns), io.runtime (ms), io.steady_state (1 or 0).
+Observations, labelled `job`, `device` and `direction` (read, write; `n` from the second job of one name on): io.error (1),
+io.bandwidth (B/s), io.iops (1/s), io.operations (1), io.short, io.dropped (1), io.latency_samples (1), io.latency_p99 (ns), io.runtime (ms),
+io.steady_state (1 or 0).
 """
 
 from __future__ import annotations
@@ -29,15 +30,17 @@ def read_fio(data: bytes) -> Reading:
     version = part(document, "fio version")
     if isinstance(version, str):
         found.see("io.tool_version", version, "text")
+    alike: dict[tuple[str, str], int] = {}  # with --numjobs several jobs bear one name and one device, and each has figures of its own
     for job in jobs:
-        _job(job, part(document, "global options", "filename"), found)
+        device = part(job, "job options", "filename") or part(document, "global options", "filename")
+        key = (str(job.get("jobname")), device if isinstance(device, str) else "")
+        alike[key] = alike.get(key, 0) + 1
+        _job(job, {"job": key[0], "device": key[1]} | ({"n": str(alike[key])} if alike[key] > 1 else {}), found)
     return found.reading()
 
 
-def _job(job: dict[str, Any], global_file: Any, found: Collector) -> None:
-    name = job.get("jobname")
-    device = part(job, "job options", "filename") or global_file
-    labels = {"job": str(name), "device": device if isinstance(device, str) else ""}
+def _job(job: dict[str, Any], labels: dict[str, str], found: Collector) -> None:
+    name = labels["job"]
     error = found.number(job, "error", "io.error", "1", **labels)
     if error:
         found.trouble("io_error", "fio job {job} ended with error {error}.", "fio 作业 {job} 以错误 {error} 结束。", job=name, error=error)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from gates.model import Reading
-from gates.readers.common import Collector, available, decode, exact
+from gates.readers.common import Collector, available, decode, exact, once
 
 _LINE = re.compile(r"^\s*([A-Za-z][A-Za-z0-9 ()/_-]{1,60}?)\s*: ?(.*)$")
 _ECC = re.compile(r"(?:HBM|DDR) (Single|Double) Bit (?:Aggregate Total )?(?:Error Count|Err Cnt)", re.IGNORECASE)
@@ -22,7 +22,7 @@ _BLOCKS = {"Firmware Version": "firmware", "Software Version": "software"}
 def read_npu_smi_board(data: bytes) -> Reading:
     """Read a card's identity. A serial number that is `NA` or missing is a problem."""
     found = Collector()
-    fields = dict(_fields(data, found))
+    fields = once(_fields(data, found), found)
     card = fields.get("NPU ID", "")
     if not card.isdecimal():
         found.absent("NPU ID", card or None)
@@ -30,7 +30,7 @@ def read_npu_smi_board(data: bytes) -> Reading:
     for key, quantity in _BOARD.items():
         if available(fields.get(key, "")):
             found.see(quantity, fields[key].lower() if quantity == "gpu.address" else fields[key], "text", gpu=card)
-        elif quantity == "gpu.serial":
+        elif quantity == "gpu.serial" or key not in fields:  # `NA` is what some cards have no more of; a line that is not there was cut
             found.absent(key, fields.get(key), gpu=card)
     for key, block in _BLOCKS.items():
         if available(fields.get(key, "")):
@@ -44,11 +44,14 @@ def read_npu_smi_ecc(data: bytes) -> Reading:
     """Read a card's ECC counters. A kind of memory that a card lacks is all `NA`; a card that tells no double-bit count at all is a problem."""
     found = Collector()
     card, chip, counted = "", "", False
+    chips, count = 0, ""
     for key, value in _fields(data, found):
         if key == "NPU ID":
             card = value
+        elif key == "Chip Count":
+            count = value
         elif key in ("Chip ID", "Chip Id"):
-            chip = value
+            chip, chips = value, chips + 1
         elif (match := _ECC.fullmatch(key)) and available(value):
             labels = {"gpu": card, "memory": key} | ({"chip": chip} if chip else {})
             number = exact(value)
@@ -60,6 +63,9 @@ def read_npu_smi_ecc(data: bytes) -> Reading:
             found.see("gpu.ecc_uncorrectable" if double else "gpu.ecc_correctable", number, "1", **labels)
     if not counted:
         found.trouble("unknown_shape", "No count of double-bit errors is told.", "未报告双比特错误计数。")
+    if count != str(chips):  # each chip's counters end with its id
+        text = "The card names {n} chips, the counters of {m} of them are whole.", "该卡有 {n} 个芯片，计数完整的有 {m} 个。"
+        found.trouble("rows_incomplete", *text, n=count or "?", m=chips)
     return found.reading()
 
 

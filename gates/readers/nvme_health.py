@@ -11,6 +11,7 @@ from typing import Any
 
 from gates.model import Reading
 from gates.readers.common import Collector, exact, load_json, part
+from gates.text import Text
 
 DATA_UNIT = 512_000  # bytes of one "data unit" (NVMe base specification, SMART / Health Information log)
 ZERO_CELSIUS = Decimal("273")  # nvme-cli and smartctl both convert with the whole number
@@ -52,7 +53,10 @@ def read_nvme_smart_log(data: bytes) -> Reading:
 
 
 def read_nvme_id_ctrl(data: bytes) -> Reading:
-    """Read one controller's identity: drive.serial, drive.model, drive.firmware, drive.capacity (B); drive.nqn and drive.cntlid where it has them."""
+    """Read one controller's identity: drive.serial, drive.model, drive.firmware, drive.capacity (B).
+
+    Where it has them: drive.nqn, drive.cntlid, and drive.error_log_places (1), which the controller counts from 0 (NVMe base specification, ELPE).
+    """
     found = Collector()
     document = load_json(data, found)
     if document is None:
@@ -64,6 +68,10 @@ def read_nvme_id_ctrl(data: bytes) -> Reading:
     nqn, port = part(document, "subnqn"), exact(part(document, "cntlid"))
     if isinstance(nqn, str) and nqn.strip("\x00 "):
         found.see("drive.nqn", nqn.strip("\x00 "), "text")
+    if part(document, "elpe") is not None and (last := exact(part(document, "elpe"))) is not None:
+        found.see("drive.error_log_places", last + 1, "1")
+    elif part(document, "elpe") is not None:
+        found.absent("elpe", part(document, "elpe"))
     if port is not None:
         found.see("drive.cntlid", f"{port:f}", "text")
     return found.reading()
@@ -132,7 +140,7 @@ def _kelvin(raw: Any, offset: Decimal, found: Collector) -> None:
             "Temperature {raw} cannot be what this tool writes ({unit}): the unit is doubtful.",
             "温度 {raw} 不可能是该工具的单位（{unit}）：单位存疑。",
             raw=raw,
-            unit="degrees Celsius" if offset else "kelvin",
+            unit=Text("degrees Celsius", "摄氏度") if offset else Text("kelvin", "开尔文"),
         )
         return
     found.see("health.temperature", kelvin, "K")

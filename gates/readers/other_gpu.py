@@ -17,6 +17,7 @@ from gates.model import Reading
 from gates.readers.common import Collector, available, decode, exact, load_json
 from gates.units import convert
 
+UNANSWERED = "unanswered"  # the code of a problem with the answer of one GPU: its intervals still tell what they tell
 _CARD = re.compile(r"card:?([0-9]{1,4})")
 _SENSOR = re.compile(r"Temperature \(Sensor ([a-z0-9 ]+)\) \((\w+)\)", re.IGNORECASE)
 _UNIT_KEYS = {
@@ -171,6 +172,9 @@ def read_rvs(data: bytes) -> Reading:
             found.see("rvs.flops", Decimal(flops[1]), "GFLOPS", **labels, n=str(counts[key]))
     for key, seen in times.items():
         _without_gap(*key, seen, found)
+        if not any(o.quantity == "rvs.met" and (o.labels["action"], o.labels["gpu"]) == key for o in found.observations):
+            text_en = "{action} of GPU {gpu}: rvs does not say whether it met its target; the text may have been cut."
+            found.trouble(UNANSWERED, text_en, "GPU {gpu} 的 {action}：rvs 未说明是否达标，文本可能被截断。", action=key[0], gpu=key[1])
     if not text.endswith("\n"):
         found.trouble("truncated", "The text ends within a line.", "文本末行不完整。")
     if not found.observations:
@@ -210,6 +214,7 @@ def _rvs_json(value: Any, found: Collector, depth: int) -> None:
                 found.absent("pass", str(value["pass"]))
         for key, raw in value.items():
             if key.lower() in ("gflops", "flops") and (number := exact(raw)) is not None:
-                found.see("rvs.flops", number, "GFLOPS", **labels, n="1")
+                earlier = sum(1 for o in found.observations if o.quantity == "rvs.flops" and labels.items() <= o.labels.items())
+                found.see("rvs.flops", number, "GFLOPS", **labels, n=str(earlier + 1))
             else:
                 _rvs_json(raw, found, depth + 1)

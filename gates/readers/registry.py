@@ -72,8 +72,8 @@ READERS: MappingProxyType[str, ReaderSpec] = MappingProxyType(
             _spec(
                 "dmidecode",
                 "dmidecode:read_dmidecode",
-                "dmidecode -t 1,4,17: machine, processors and memory modules",
-                "dmidecode -t 1,4,17：整机、处理器与内存条",
+                "dmidecode -t 1,4,17,127: machine, processors and memory modules",
+                "dmidecode -t 1,4,17,127：整机、处理器与内存条",
             ),
             _spec("diskstats", "kernel_io:read_diskstats", "/proc/diskstats: I/O of each block device", "/proc/diskstats：块设备读写量"),
             _spec("ethtool", "ethernet:read_ethtool", "ethtool IF: speed and link", "ethtool 接口：速率与链路"),

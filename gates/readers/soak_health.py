@@ -14,7 +14,7 @@ from gates.model import Problem
 from gates.readers.strict import Reader, at, count
 
 FILE = "health.jsonl"
-KINDS = ("drives", "gpus")
+KINDS = ("drives", "gpus", "paths")
 Row = Mapping[str, Any]
 
 

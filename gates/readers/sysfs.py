@@ -55,6 +55,10 @@ def read_aer(data: bytes) -> Reading:
             found.see(f"aer.{kind}", Decimal(value), "1", address=address, side=side)
     if not totals:
         found.trouble("unknown_shape", "No AER total is named in this text.", "文本中没有任何 AER 总数。")
+    for address, side in dict.fromkeys(key[:2] for key in (*totals, *parts)):  # the kernel offers the three files together
+        for kind, name in _TOTALS.items():
+            if (address, side, kind) not in totals:
+                found.absent(name, None, place=f"{address} {side}")
     return found.reading()
 
 
@@ -76,12 +80,16 @@ def read_gid_types(data: bytes) -> Reading:
 
 
 def read_gpu_ras(data: bytes) -> Reading:
-    """Read the kernel's own ECC counts of AMD GPUs, ras/*_err_count of each device, where no amd-smi is: uncorrectable and correctable."""
+    """Read the kernel's own ECC counts of AMD GPUs, ras/*_err_count of each device, where no amd-smi is: uncorrectable and correctable.
+
+    Each block has a file of two lines, and the GPUs of a host have the same blocks (drivers/gpu/drm/amd/amdgpu/amdgpu_ras.c): a line or a block
+    that one of them lacks was left out, and may be the one that counted.
+    """
     found = Collector()
     text = decode(data, found)
     if text is None:
         return found.reading()
-    counted = False
+    told: dict[str, set[tuple[str, str]]] = {}
     for line in text.splitlines():
         match = _RAS.match(line.strip())
         if match is None:
@@ -89,9 +97,13 @@ def read_gpu_ras(data: bytes) -> Reading:
             continue
         quantity = "gpu.ecc_uncorrectable" if match[3] == "ue" else "gpu.ecc_correctable"
         found.see(quantity, Decimal(match[4]), "1", address=match[1], memory=match[2])
-        counted = counted or match[3] == "ue"
-    if not counted:
+        told.setdefault(match[1], set()).add((match[2], match[3]))
+    if not any(kind == "ue" for counts in told.values() for _, kind in counts):
         found.trouble("unknown_shape", "No count of uncorrectable errors is told.", "未报告不可纠正错误计数。")
+    blocks = {block for counts in told.values() for block, _ in counts}
+    for address, counts in told.items():
+        for block, kind in sorted({(block, kind) for block in blocks for kind in ("ue", "ce")} - counts):
+            found.absent(f"{block}_err_count:{kind}", None, address=address)
     return found.reading()
 
 

@@ -1,6 +1,6 @@
 """The volume that carries KV: `mdadm --detail [--export]`, `xfs_info`, `findmnt -J`.
 
-Observations: md.level, md.state (text), md.devices, md.failed (1), md.chunk, md.size (B), md.member (text; label `role`);
+Observations: md.level, md.state (text), md.devices, md.failed (1), md.chunk, md.size (B), md.member (text; labels `role`, `device`);
 xfs.device (text), xfs.block, xfs.size, xfs.stripe_unit, xfs.stripe_width (B: xfs_info counts blocks, the block size turns them into bytes);
 mount.source, mount.fstype, mount.options (text; label `target`).
 """
@@ -12,12 +12,13 @@ from decimal import Decimal
 from typing import Any
 
 from gates.model import Reading
-from gates.readers.common import Collector, available, decode, load_json, part, rows
+from gates.readers.common import Collector, available, decode, load_json, once, part, rows
 from gates.units import convert
 
 _EXPORT = re.compile(r"^(MD_[A-Za-z0-9_]{1,80})=(.*)$")
 _DETAIL = re.compile(r"^\s+([A-Za-z][A-Za-z ]{1,30}?) : (.+?)\s*$")
 _MEMBER = re.compile(r"^\s+[0-9]+\s+[0-9]+\s+[0-9]+\s+([0-9]+|-)\s+(.+?)\s+(/dev/\S+)\s*$")
+_PLACE = re.compile(r"^\s+(?:[0-9]+|-)\s+[0-9]+\s+[0-9]+\s+([0-9]+)\s+\S")  # a place of the array, empty (`removed`) or not
 _CHUNK = re.compile(r"^([0-9]{1,9})([KM])$")
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _XFS = re.compile(r"\b(bsize|blocks|sunit|swidth)=([0-9]{1,20})(?:\s+(blks))?")
@@ -29,7 +30,7 @@ def read_mdadm(data: bytes) -> Reading:
     text = decode(data, found)
     if text is None:
         return found.reading()
-    exported = {match[1]: match[2].strip() for match in map(_EXPORT.match, text.splitlines()) if match}
+    exported = once(((match[1], match[2].strip()) for match in map(_EXPORT.match, text.splitlines()) if match), found)
     if exported:
         _exported(exported, found)
     elif text.startswith("/dev/"):
@@ -41,18 +42,23 @@ def read_mdadm(data: bytes) -> Reading:
 
 def _exported(fields: dict[str, str], found: Collector) -> None:
     found.text(fields, "MD_LEVEL", "md.level")
-    found.number(fields, "MD_DEVICES", "md.devices", "1")
+    devices = found.number(fields, "MD_DEVICES", "md.devices", "1")
+    roles = [value for key, value in fields.items() if key.startswith("MD_DEVICE_") and key.endswith("_ROLE")]
+    _every_place(devices, [role for role in roles if role.isdecimal()], found)
+    for key in fields:
+        if key.startswith("MD_DEVICE_") and key.endswith("_ROLE") and f"{key.removesuffix('_ROLE')}_DEV" not in fields:
+            found.absent(f"{key.removesuffix('_ROLE')}_DEV", None)
     for key, value in fields.items():
         if key.startswith("MD_DEVICE_") and key.endswith("_DEV"):
             role = fields.get(f"{key.removesuffix('_DEV')}_ROLE", "")
-            found.see("md.member", value, "text", role=role or "unknown")
+            found.see("md.member", value, "text", role=role or "unknown", device=value)
 
 
 def _detail(text: str, found: Collector) -> None:
-    fields = {match[1].strip(): match[2] for match in map(_DETAIL.match, text.splitlines()) if match}
+    fields = once(((match[1].strip(), match[2]) for match in map(_DETAIL.match, text.splitlines()) if match), found)
     found.text(fields, "Raid Level", "md.level")
     found.text(fields, "State", "md.state")
-    found.number(fields, "Raid Devices", "md.devices", "1")
+    devices = found.number(fields, "Raid Devices", "md.devices", "1")
     found.number(fields, "Failed Devices", "md.failed", "1")
     size = _NUMBER.match(fields.get("Array Size", ""))
     if size:
@@ -66,7 +72,15 @@ def _detail(text: str, found: Collector) -> None:
         else:
             found.absent("Chunk Size", fields["Chunk Size"])
     for member in filter(None, map(_MEMBER.match, text.splitlines())):
-        found.see("md.member", member[3], "text", role=member[1])
+        found.see("md.member", member[3], "text", role=member[1], device=member[3])
+    _every_place(devices, [place[1] for place in map(_PLACE.match, text.splitlines()) if place], found)
+
+
+def _every_place(devices: Decimal | None, roles: list[str], found: Collector) -> None:
+    """Hold the members against the number of places that the array has: each place is told once, filled or not."""
+    if devices is not None and sorted(map(int, roles)) != list(range(int(min(devices, Decimal(10_000))))):
+        text = "The array has {n} places; told are: {r}.", "阵列有 {n} 个位置；已报告：{r}。"
+        found.trouble("rows_incomplete", *text, n=devices, r=", ".join(roles) or "-")
 
 
 def read_xfs_info(data: bytes) -> Reading:
@@ -80,6 +94,8 @@ def read_xfs_info(data: bytes) -> Reading:
     for line in text.splitlines():
         name = line.partition("=")[0].strip()
         if name.startswith("meta-data"):
+            if device:
+                found.trouble("duplicate", "{what} stands twice.", "{what} 重复出现。", what="meta-data")
             device = line.partition("=")[2].split(" ", 1)[0]
         section = name.split(" ", 1)[0] or section
         if section == "data":

@@ -1,5 +1,6 @@
 """Detached jobs on the command line of the real zipapp."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -111,6 +112,9 @@ def test_a_survey_brings_what_each_command_said_also_when_it_failed(place):
     assert rows[0]["version"] == "nvme version 2.4"
     assert rows[2]["timed_out"] is True
     assert (place / "out" / "nvme-list.out").read_text() == "Füllstand\n"
+    for row in rows:  # what each command wrote is on record beside it
+        data = (place / "out" / row["stdout"]).read_bytes()
+        assert (row["stdout_bytes"], row["stdout_sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
     assert (place / "out" / "nvme-list.err").read_text() == "warn\n"
     assert json.loads((place / "out" / "host.json").read_text())["host"] == "gpu01"
     packed = probe(place / "probe.pyz", "pack", "--dir", place / "out", "--out", place / "survey.tar")

@@ -41,6 +41,7 @@ def told(evidence: Evidence, edit: Callable[[int, dict[str, Any]], Any] = lambda
         row: dict[str, Any] = {"wall_ns": 10**18, "mono_ns": first + (last - first) * n // (readings - 1), "boot_id": BOOT}
         row["drives"] = {serial: {"device": f"nvme{k}", **DRIVE} for k, serial in enumerate(SERIALS)}
         row["gpus"] = {"0": copy.deepcopy(GPU)}
+        row["paths"] = {serial: {f"nvme{k}": "live", f"nvme{k + 2}": "live"} for k, serial in enumerate(SERIALS)}
         edit(n, row)
         rows.append(row)
     evidence.files[evidence.path("soak", "health.jsonl")] = journal(rows)
@@ -64,6 +65,16 @@ def with_health(edit: Callable[[int, dict[str, Any]], Any]) -> Evidence:
 def drive_that(**says: Any) -> Evidence:
     """Return a soak whose second drive says so from its middle on."""
     return with_health(lambda n, row: row["drives"][SERIALS[1]].update(says) if n >= READINGS // 2 else None)
+
+
+def paths_that(edit: Callable[[int, dict[str, str]], Any]) -> Evidence:
+    """Return a soak of which `edit` changes the paths to the second drive (number of the reading, {controller: state})."""
+    return with_health(lambda n, row: edit(n, row["paths"][SERIALS[1]]))
+
+
+def lost_for(readings: int) -> Evidence:
+    """Return a soak in which a path to the second drive reconnects for so many readings."""
+    return paths_that(lambda n, states: states.update(nvme3="connecting") if 4 <= n < 4 + readings else None)
 
 
 def come(number: int) -> Evidence:

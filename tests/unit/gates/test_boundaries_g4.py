@@ -12,7 +12,7 @@ from gates.model import Verdict
 from tests.bundles import Evidence
 from tests.unit.gates.even_soak import S, plan_of
 from tests.unit.gates.limits import numeric_limits, told_on_its_side
-from tests.unit.gates.part_health import GPU, come, drive_that, gpu_that, throttled_readings
+from tests.unit.gates.part_health import GPU, come, drive_that, gpu_that, lost_for, throttled_readings
 from tests.unit.gates.rig import paused, stepped
 from tests.unit.gates.soaks import (
     MS,
@@ -73,6 +73,7 @@ TABLE: list[tuple[str, Callable[[int], Evidence], dict[int, Verdict]]] = [
     ("g4.sentinel_answers", answers, NONE),
     ("g4.injection_1", injected, NONE),
     ("g4.drive_same", come, NONE),
+    ("g4.drive_paths", lost_for, NONE),
     ("g4.drive_heat", lambda left: drive_that(temperature_k=350 - left), {2: PASS, 1: PASS, 0: FAIL}),
     ("g4.drive_throttle", lambda n: drive_that(throttle1_begun=n), NONE),
     ("g4.drive_media_errors", lambda n: drive_that(media_errors=n), NONE),

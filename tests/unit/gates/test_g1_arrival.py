@@ -75,12 +75,12 @@ def test_nothing_is_said_about_the_health_of_a_drive_that_is_not_there():
 @pytest.mark.parametrize(
     ("fault", "strength", "failed", "word"),
     [
-        ("used-drive", 1, {"g1.drive.power_on_hours", "g1.drive.percentage_used"}, "QF26K0A00101: power_on_hours is 8766 h, limit <= 200 h"),
+        ("used-drive", 1, {"g1.drive.power_on_hours", "g1.drive.percentage_used"}, "QF26K0A00101: power-on time is 8766 h, limit <= 200 h"),
         ("wrong-firmware", 2, {"g1.firmware"}, "QF26K0A00102 runs firmware EDA53W0Q; the order allows EDA57F1Q"),
         ("narrow-link", 1, {"g1.pcie.width", "g1.raw.spread"}, "QF26K0A00101: PCIe width is 2 lanes, rated 4 lanes"),
         ("port-down", 1, {"g1.rdma.state", "g1.rdma.mtu", "g1.rdma.speed"}, "the port is DOWN, DISABLED"),
         ("json-prefix", 1, {"g1.raw.io"}, "io_u error on file /dev/nvme0n1"),
-        ("media-errors", 3, {"g1.drive.media_errors"}, "QF26K0A00101: media_errors is 3, limit <= 0"),
+        ("media-errors", 3, {"g1.drive.media_errors"}, "QF26K0A00101: number of media errors is 3, limit <= 0"),
     ],
 )
 def test_each_fault_of_the_rack_fails_its_own_checks_and_no_other(fault, strength, failed, word):

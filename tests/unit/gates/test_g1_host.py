@@ -31,7 +31,6 @@ def under(files: Files, name: str, **platform: Any) -> CheckResult:
         ("gpu-partition", "g1.gpu.partition", FAIL, "GPU 7: CPX, NPS4", "分区方式不同"),
         ("gpu-link-off", "g1.gpu.mesh", FAIL, "2 links between GPUs", "GPU 间链路异常"),
         ("gpu-weak", "g1.gpu.stress", FAIL, "differ by 10", "各时段相差"),
-        ("lost-log", "g1.drive.error_log_kept", INCONCLUSIVE, "it counted 1 errors in its life, its log holds 0", "日志中仅有 0 条"),
     ],
 )
 def test_a_fault_is_told_in_words_and_ends_nothing_that_the_plan_does_not_name(fault, name, verdict, says, zh):
@@ -78,6 +77,17 @@ def test_partitions_that_the_plan_names_decide(whole, partition, verdict):
     assert (result.verdict, result.severity) == (verdict, Severity.BLOCKING)
 
 
+@pytest.mark.parametrize(
+    ("fault", "verdict", "says"),
+    [("lost-log", INCONCLUSIVE, "it counted 1 errors in its life, its log holds 0"), ("logged-error", FAIL, "1 failed commands")],
+)
+def test_a_failed_command_that_a_drive_counted_ends_the_arrival_whether_its_log_names_it_or_not(fault, verdict, says):
+    judgement = judged(evidence({fault: 1}))
+    result = check(judgement, "g1.drive.error_log")
+    assert (result.verdict, result.severity, says in result.reason.en) == (verdict, Severity.BLOCKING, True)
+    assert {c.verdict for c in judgement.checks if c.severity is Severity.BLOCKING and c.id != result.id} == {PASS}
+
+
 def cut(files: Files, path: str, edit: Any) -> Files:
     document = json.loads(files[path])
     edit(document)
@@ -111,6 +121,20 @@ def test_heat_and_throttling_of_gpus_are_told_by_card_and_sensor_and_never_a_pas
     assert check(judged(slowed), "g1.gpu.throttle").verdict is FAIL
     untold = cut(without, metric, lambda d: d["gpu_data"][2]["power"].update(throttle_status="N/A"))
     assert check(judged(untold), "g1.gpu.throttle").verdict is INCONCLUSIVE
+
+
+def test_packets_that_a_gpus_link_repeated_are_told_by_card_and_a_tool_that_counts_none_is_not_judged(whole):
+    metric = f"{GPUS}amd-smi-metric.out"
+    result = check(judged(cut(whole, metric, lambda d: d["gpu_data"][2]["pcie"].update(replay_count=5, nak_sent_count=2))), "g1.gpu.replays")
+    assert (result.verdict, result.severity, result.value) == (FAIL, Severity.ADVISORY, 7)
+    assert ("GPU 2: 7 PCIe packets" in result.reason.en, "GPU 2 的 PCIe 报文重传或拒收 7 次" in result.reason.zh) == (True, True)
+    assert check(judged(cut(whole, metric, lambda d: d["gpu_data"][2]["pcie"].pop("replay_count"))), "g1.gpu.replays").verdict is INCONCLUSIVE
+
+    def silent(document: Any) -> None:
+        for gpu in document["gpu_data"]:
+            gpu["pcie"].update(replay_count="N/A", nak_sent_count="N/A")
+
+    assert "g1.gpu.replays" in {row["check"] for row in judged(cut(whole, metric, silent)).not_tested}
 
 
 def test_a_link_over_pcie_between_modules_that_have_xgmi_is_a_fault_and_between_cards_that_have_none_it_is_not(whole):
@@ -160,6 +184,23 @@ def test_an_error_log_that_lost_entries_between_two_readings_is_never_silently_f
     result = check(judged(logged(whole, first, second, counted, places)), "g1.drive.error_log_kept")
     assert result.verdict is verdict
     assert says in result.reason.en
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "counted", "places", "verdict", "says"),
+    [
+        ((), (), (0, 0), 64, PASS, ""),
+        ((1,), (1,), (1, 1), 64, FAIL, "1 failed commands"),
+        ((), (), (1, 1), 64, INCONCLUSIVE, "counted 1 errors in its life, its log holds 0"),
+        ((), (), (0, 0), 63, INCONCLUSIVE, "63 places of its error log are told, it has 64"),
+        ((), (1,), (0, 1), 64, INCONCLUSIVE, "nothing in the first reading and 1 commands in the second"),
+    ],
+)
+def test_an_empty_error_log_passes_only_where_neither_count_nor_places_nor_the_second_reading_say_otherwise(
+    whole, first, second, counted, places, verdict, says
+):
+    result = check(judged(logged(whole, first, second, counted, places)), "g1.drive.error_log")
+    assert (result.verdict, result.severity, says in result.reason.en) == (verdict, Severity.BLOCKING, True)
 
 
 @pytest.mark.parametrize("path", [f"{SECOND}nvme-error-log.nvme1.out", f"{SECOND}nvme-smart-log.nvme1.out", f"{FIRST}nvme-smart-log.nvme1.out"])

@@ -156,8 +156,10 @@ def test_partitions_are_judged_from_rocm_smi_where_amd_smi_is_missing(whole):
 
 
 def test_a_card_that_counts_no_double_bit_errors_is_a_problem():
-    assert [p.code for p in read("npu-smi-ecc", b"NPU ID : 0\nHBM Single Bit Error Count : 0\n").problems] == ["unknown_shape"]
-    assert [p.code for p in read("gpu-ras", b"/sys/bus/pci/devices/0000:0c:00.0/ras/umc_err_count:ce: 0\n").problems] == ["unknown_shape"]
+    one = b"NPU ID : 0\nChip Count : 1\nHBM Single Bit Error Count : 0\nChip ID : 0\n"
+    assert [p.code for p in read("npu-smi-ecc", one).problems] == ["unknown_shape"]
+    ras = b"/sys/bus/pci/devices/0000:0c:00.0/ras/umc_err_count:ce: 0\n"
+    assert [p.code for p in read("gpu-ras", ras).problems] == ["unknown_shape", "missing_field"]
     assert {p.code for p in read("npu-smi-board", b"NPU ID : 0\nSerial Number : NA\n").problems} == {"not_available", "missing_field"}
 
 

@@ -11,7 +11,7 @@ import pytest
 from gates.judge import judge
 from gates.plan import parse_plan
 from tests.bundles import Evidence, g4_evidence, soak_plan
-from tests.unit.gates.part_health import DRIVE, GPU, SERIALS, an_hour, told, with_health
+from tests.unit.gates.part_health import DRIVE, GPU, SERIALS, an_hour, paths_that, told, with_health
 from tests.unit.gates.soaks import load
 
 Row = dict[str, Any]
@@ -46,6 +46,7 @@ CHECKS = [
     "drive_warning",
     "drive_spare",
     "drive_wear",
+    "drive_paths",
     "gpu_heat",
     "gpu_throttle",
 ]
@@ -117,6 +118,29 @@ def test_what_a_drive_does_not_tell_from_beginning_to_end_or_in_another_unit_is_
     answer = found(drives(edit), check)
     assert answer["verdict"] == "inconclusive"
     assert answer["change"]["en"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "verdict", "says"),
+    [
+        (lambda n, states: states.update(nvme3="connecting") if n == 6 else None, "fail", "nvme3 connecting at reading 7"),
+        (lambda n, states: states.pop("nvme3") if n >= 9 else None, "fail", "nvme3 gone at reading 10"),
+        (lambda n, states: states.update(nvme9="live") if n >= 6 else None, "pass", ""),
+        (lambda n, states: states.update(nvme3=1) if n == 6 else None, "fail", "nvme3 1 at reading 7"),
+        (lambda n, states: states.clear() if n == 10 else None, "fail", "gone at reading 11"),
+        (lambda n, states: states.clear() if n == 0 else None, "inconclusive", ""),
+    ],
+)
+def test_a_path_to_a_drive_that_is_not_live_at_a_reading_is_named_with_it(edit: Any, verdict: str, says: str) -> None:
+    answer = found(judged(paths_that(edit)), "drive_paths")
+    assert (answer["verdict"], answer["severity"], says in answer["reason"]["en"]) == (verdict, "advisory", True), answer["reason"]["en"]
+
+
+def test_a_drive_whose_paths_are_not_told_at_every_reading_is_inconclusive() -> None:
+    document = judged(with_health(lambda n, row: row["paths"].pop(SERIALS[1]) if n == 10 else None))
+    assert found(document, "drive_paths")["verdict"] == "inconclusive"
+    document = judged(with_health(lambda n, row: row.pop("paths")))
+    assert "g4.drive_paths" in {row.get("check") for row in document["not_tested"]}
 
 
 def test_older_drives_without_thermal_management_are_judged_by_their_minutes() -> None:

@@ -13,6 +13,7 @@ from gates.judge import judge
 from gates.plan import changed_plan
 from gates.whatif import plan_changes, what_if
 from tests.bundles import Truth, g4_evidence, soak_plan
+from tests.unit.rack.simulate import bundle_of, demo_plan
 
 RUN = CliRunner()
 
@@ -95,6 +96,25 @@ def test_what_changed_in_what_was_read_is_told_file_by_file_when_another_judge_m
     assert (rows[path]["before"], rows[path]["after"]) == (False, True)
     assert [(c["check"], c["from"]["value"], c["to"]["value"]) for c in rows[path]["checks"]] == [("g4.leak", "123", now)]
     made.manifest["rules_hash"] = told["judge"]["here"]["rules_hash"]
+    assert what_if(made)["read"] == []
+
+
+def test_a_file_that_another_version_of_a_reader_reads_otherwise_is_named_although_no_check_changes(whole):
+    made = bundle_of(whole, demo_plan())
+    stored = judge(made)
+    row = next(row for row in stored["readings"] if row["path"] == "evidence/survey/gpu01/kernel-log.out")
+    now, then = dict(row), {"reader": "kernel-log", "observations": 3, "problems": 1, "sha256": "sha256:" + "1" * 64}
+    row.update(then)
+    made.manifest["rules_hash"] = "sha256:" + "0" * 64
+    made.stored_verdict = stored
+    assert what_if(made)["read"] == [
+        {"path": now.pop("path"), "before": True, "after": True, "read": {"from": then, "to": now}, "checks": []},
+    ]
+    assert (now["reader"], now["problems"], now["observations"] > 3) == ("kernel-log", 0, True)
+    gone = next(row for row in stored["readings"] if row["reader"] == "fio")
+    stored["readings"] = [r for r in stored["readings"] if r["path"] != gone["path"]]
+    assert {r["path"]: r["read"]["from"] for r in what_if(made)["read"]}[gone["path"]] is None
+    del stored["readings"]  # a verdict of an earlier release
     assert what_if(made)["read"] == []
 
 

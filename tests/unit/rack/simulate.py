@@ -182,6 +182,18 @@ def evidence(faults: Mapping[str, Any] | None = None, *, described: dict[str, An
     return files
 
 
+def accounted(files: Mapping[str, bytes]) -> Files:
+    """Return evidence with the account of each output that a survey keeps: its bytes and their hash. Without it, it is that of an earlier release."""
+    out = dict(files)
+    for path in [p for p in files if p.endswith("/commands.json")]:
+        rows = json.loads(files[path])
+        for row in rows:
+            data = files[path.replace("commands.json", row["stdout"])]
+            row.update(stdout_bytes=len(data), stdout_sha256=sha256_hex(data))
+        out[path] = json.dumps(rows).encode()
+    return out
+
+
 def inputs() -> dict[str, Any]:
     """Return inputs.json of the demo engagement."""
     about = {k: v for k, v in DEMO["engagement"].items() if k != "people"}

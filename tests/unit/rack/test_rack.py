@@ -46,7 +46,7 @@ def test_every_program_answers_as_an_ordinary_command_and_is_read_without_a_prob
         "rdma-link": ["rdma", "-j", "link", "show"],
         "ibv-devinfo": ["ibv_devinfo", "-v"],
         "ethtool": ["ethtool", "ens8f0np0"],
-        "dmidecode": ["dmidecode", "-t", "1,17"],
+        "dmidecode": ["dmidecode", "-t", "1,17,127"],
         "lspci": ["lspci", "-D", "-vvv"],
         "kernel-log": ["journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-monotonic", "-n", "100000"],
     }

@@ -98,6 +98,13 @@ def test_every_fio_job_is_read_not_only_the_first():
     assert len(values(reading, "io.bandwidth")) == 2
 
 
+def test_jobs_of_one_name_are_told_apart_by_their_number():
+    job = json.loads(fio())["jobs"][0]
+    reading = read("fio", as_json({"jobs": [job, job]}))
+    assert codes(reading) == set()
+    assert [o.labels.get("n") for o in reading.observations if o.quantity == "io.bandwidth"] == [None, "2"]
+
+
 def test_a_steady_state_that_was_not_attained_is_a_problem_although_fio_ended_well():
     assert codes(read("fio", fio(steadystate={"attained": 0, "criterion": "0.3%"}))) == {"not_steady"}
 
@@ -247,6 +254,7 @@ LSPCI = b"""0000:41:00.0 Non-Volatile memory controller: Maker Drive (rev 01)
 \t\tDevSta:\tCorrErr+ NonFatalErr- FatalErr- UnsupReq+ AuxPwr- TransPend-
 \t\tLnkCap:\tPort #0, Speed 16GT/s, Width x4, ASPM L1, Exit Latency L1 <64us
 \t\tLnkSta:\tSpeed 16GT/s (ok), Width x2 (downgraded)
+
 """
 
 
@@ -286,6 +294,7 @@ def test_rdma_link_reads_state_and_interface():
 IBV = b"""hca_id:\tmlx5_0
 \ttransport:\t\t\tInfiniBand (0)
 \tfw_ver:\t\t\t\t22.41.1000
+\tphys_port_cnt:\t\t\t1
 \t\tport:\t1
 \t\t\tstate:\t\t\tPORT_ACTIVE (4)
 \t\t\tmax_mtu:\t\t4096 (5)
@@ -391,6 +400,9 @@ Memory Device
 \tLocator: DIMM_A1
 \tSpeed: 4800 MT/s
 \tVolatile Size: 1 GB
+
+Handle 0xFEFF, DMI type 127, 4 bytes
+End Of Table
 """
 
 

@@ -47,7 +47,7 @@ fi
 """
 # Governors, NUMA nodes and command line, from the kernel's own files: /proc lies beside /sys.
 TUNING = """
-grep -Hs . "$1"/devices/system/cpu/cpufreq/policy*/scaling_governor
+grep -Hs . "$1"/devices/system/cpu/cpufreq/policy*/scaling_governor "$1"/devices/system/cpu/cpufreq/policy*/affected_cpus
 for node in "$1"/devices/system/node/node[0-9]*; do
   grep -Hs . "$node/cpulist"
   grep -Hs MemTotal "$node/meminfo"
@@ -116,9 +116,9 @@ def _gpus(tools: Sequence[str], npus: Sequence[str], sysfs: str) -> list[dict[st
 def _survey(
     namespaces: Sequence[str], ports: Sequence[Mapping[str, Any]], groups: Sequence[str], sysfs: str, gpus: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    commands = [_command("dmidecode", "dmidecode", ["dmidecode", "-t", "1,17"], ["dmidecode", "--version"])]
-    # A command of its own: a doubtful processor says nothing against the machine's own label or its memory.
-    commands.append(_command("dmidecode-cpu", "dmidecode", ["dmidecode", "-t", "4"]))
+    commands = [_command("dmidecode", "dmidecode", ["dmidecode", "-t", "1,17,127"], ["dmidecode", "--version"])]
+    # Type 127 ends the table. Processors stand alone: a doubtful processor says nothing against the machine's own label or its memory.
+    commands.append(_command("dmidecode-cpu", "dmidecode", ["dmidecode", "-t", "4,127"]))
     commands.append(_command("kernel-log", "kernel-log", ["sh", "-c", KERNEL_LOG], timeout_s=60))
     commands.append(_command("host-tuning", "host-tuning", ["sh", "-c", TUNING, "read-host-tuning", sysfs]))
     if "engine" in groups:

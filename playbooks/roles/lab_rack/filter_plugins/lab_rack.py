@@ -175,6 +175,12 @@ def _lost_log(seen: dict[str, Any], strength: float) -> None:
         drive["log_lost"] = _count(strength)
 
 
+def _logged_error(seen: dict[str, Any], strength: float) -> None:
+    """Let the first drive have logged so many failed commands."""
+    for drive in seen["drives"][:1]:
+        drive["health"] = {**drive["health"], "error_log_entries": _count(strength)}
+
+
 def _written_drive(seen: dict[str, Any], strength: float) -> None:
     """Let the first drive have been written that many times over, its hours and its wear set back."""
     for drive in seen["drives"][:1]:
@@ -244,6 +250,7 @@ FAULTS: dict[str, Callable[[dict[str, Any], float], None]] = {
     "gpu-weak": _gpu_weak,
     "cores-off": _cores_off,
     "lost-log": _lost_log,
+    "logged-error": _logged_error,
     "port-errors": _port_errors,
     "interface-errors": _interface_errors,
     "hot-optic": _hot_optic,

@@ -38,12 +38,23 @@ def tree(rack: Dict[str, Any]) -> List[Tuple[str, str]]:
 def _tuning(tuning: Dict[str, Any]) -> List[Tuple[str, str]]:
     """Return governors, NUMA nodes and, beside /sys, the command line. One policy stands for all processors that share it."""
     files = [("../proc/cmdline", tuning["cmdline"] + "\n")]
-    for policy, governor in enumerate(tuning["governors"]):
-        files.append(("devices/system/cpu/cpufreq/policy%d/scaling_governor" % policy, governor + "\n"))
+    cpus = [cpu for part in tuning["nodes"] for cpu in _cpus(part["cpus"])]
+    policies = tuning["governors"]
+    for index, governor in enumerate(policies):
+        share = cpus[index * len(cpus) // len(policies) : (index + 1) * len(cpus) // len(policies)]
+        folder = "devices/system/cpu/cpufreq/policy%d" % share[0]  # named after its first processor
+        files.append((folder + "/scaling_governor", governor + "\n"))
+        files.append((folder + "/affected_cpus", " ".join(map(str, share)) + "\n"))
     for node, part in enumerate(tuning["nodes"]):
         files.append(("devices/system/node/node%d/cpulist" % node, part["cpus"] + "\n"))
         files.append(("devices/system/node/node%d/meminfo" % node, "Node %d MemTotal:       %d kB\n" % (node, part["gib"] * 1024**2)))
     return files
+
+
+def _cpus(text: str) -> List[int]:
+    """Return the processors of a list such as 0-95,192-287."""
+    ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
+    return [cpu for end in ends for cpu in range(end[0], end[-1] + 1)]
 
 
 def links(rack: Dict[str, Any]) -> List[Tuple[str, str]]:

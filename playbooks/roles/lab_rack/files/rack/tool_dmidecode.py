@@ -4,11 +4,11 @@ from typing import Any, Dict, List
 
 
 def main(argv: List[str], rack: Dict[str, Any]) -> int:
-    """Print types 1, 4 and 17, whichever are asked for (all without -t)."""
+    """Print types 1, 4, 17 and 127 (the end of the table), whichever are asked for (all without -t)."""
     if "--version" in argv:
         print(rack["tools"]["dmidecode"])
         return 0
-    wanted = argv[argv.index("-t") + 1].split(",") if "-t" in argv[:-1] else ["1", "4", "17"]
+    wanted = argv[argv.index("-t") + 1].split(",") if "-t" in argv[:-1] else ["1", "4", "17", "127"]
     print("# dmidecode %s\nGetting SMBIOS data from sysfs.\nSMBIOS 3.5.0 present.\n" % rack["tools"]["dmidecode"])
     if "1" in wanted:
         system = rack["system"]
@@ -31,4 +31,6 @@ def main(argv: List[str], rack: Dict[str, Any]) -> int:
                 "\tSize: %d GB\n\tForm Factor: DIMM\n\tLocator: %s\n\tType: DDR5\n\tSpeed: %d MT/s" % (module["gb"], module["locator"], module["mt"])
             )
             print("\tPart Number: %s\n\tConfigured Memory Speed: %d MT/s\n\tVolatile Size: %d GB\n" % (module["part"], module["mt"], module["gb"]))
+    if "127" in wanted:
+        print("Handle 0xFEFF, DMI type 127, 4 bytes\nEnd Of Table\n")
     return 0

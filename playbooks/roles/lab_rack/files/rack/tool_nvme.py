@@ -9,6 +9,8 @@ import nvme_fabrics
 import nvme_wipe
 import state
 
+PLACES = 64  # of the error log
+
 
 def main(argv: List[str], rack: Dict[str, Any]) -> int:
     """Answer one command."""
@@ -119,6 +121,7 @@ def _identity(drive: Dict[str, Any]) -> Dict[str, Any]:
         "ieee": 1193046,
         "cmic": 0,
         "mdts": 9,
+        "elpe": PLACES - 1,
         "cntlid": 0,
         "ver": 131072,
         "wctemp": 350,
@@ -165,8 +168,8 @@ def _errors(drive: Dict[str, Any]) -> Dict[str, Any]:
     count = drive["health"]["error_log_entries"]
     kept = max(0, count - drive.get("log_lost", 0))
     blank = {"error_count": 0, "sqid": 0, "cmdid": 0, "status_field": 0, "phase_tag": 0, "parm_error_location": 0, "lba": 0, "nsid": 0, "vs": 0}
-    used = [{**blank, "error_count": n, "status_field": 0x281, "nsid": 1} for n in range(count, count - kept, -1)][:64]
-    return {"errors": used + [blank] * (64 - len(used))}
+    used = [{**blank, "error_count": n, "status_field": 0x281, "nsid": 1} for n in range(count, count - kept, -1)][:PLACES]
+    return {"errors": used + [blank] * (PLACES - len(used))}
 
 
 def _self_tests(drive: Dict[str, Any]) -> Dict[str, Any]:

@@ -45,6 +45,7 @@ class Drive:
         self.subsystem = first_line(base + "/subsysnqn") or self.device
         self.serial = first_line(base + "/serial") or self.subsystem
         self.told = {"device": self.device, "model": first_line(base + "/model"), "firmware": first_line(base + "/firmware_rev")}
+        self.state = first_line(base + "/state")  # of this path: live, connecting, resetting, deleting, dead
         self.log = json_of(run(["nvme", "smart-log", "/dev/" + self.device, "-o", "json"]))
 
 
@@ -62,8 +63,12 @@ class PartHealth:
         self._slowdown: Optional[Dict[str, Dict[str, int]]] = None
 
     def reading(self, found: List[Drive]) -> Dict[str, Dict[str, Dict[str, Any]]]:
-        """Return {drives: {serial: row}, gpus: {index: row}}; a kind that nobody tells is absent."""
-        rows = {"drives": self._drives(found), "gpus": self._gpus()}
+        """Return {drives: {serial: row}, gpus: {index: row}, paths: {serial: {controller: state}}}; a kind that nobody tells is absent."""
+        paths: Dict[str, Dict[str, Any]] = {}
+        for drive in found:
+            if drive.state:
+                paths.setdefault(drive.serial, {})[drive.device] = drive.state
+        rows = {"drives": self._drives(found), "gpus": self._gpus(), "paths": paths}
         return {kind: parts for kind, parts in rows.items() if parts}
 
     def _drives(self, found: List[Drive]) -> Dict[str, Dict[str, Any]]:

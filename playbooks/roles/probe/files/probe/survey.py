@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -52,6 +53,8 @@ def _run_one(command: Dict[str, Any], name: str, out: str, env: Dict[str, str]) 
     row.update(started_wall_ns=clock.wall_ns(), started_ns=clock.mono_ns())
     code, stdout, stderr, timed_out = _execute(argv, env, timeout)
     row.update(ended_ns=clock.mono_ns(), boot_id=clock.boot_id(), exit_code=code, timed_out=timed_out, stdout=name + ".out", stderr=name + ".err")
+    # Most tools end their text without a mark: what came is held against this, so a line that was lost on the way is seen.
+    row.update(stdout_bytes=len(stdout), stdout_sha256=hashlib.sha256(stdout).hexdigest())
     write_whole(os.path.join(out, row["stdout"]), stdout)
     write_whole(os.path.join(out, row["stderr"]), stderr)
     return row

@@ -1,0 +1,47 @@
+"""A Chinese sentence holds no English word but the field's own terms: names of tools, of their fields, and what they write word for word."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gates.comparing import _WORK
+from gates.judge import judge
+from gates.readers.registry import read
+from tests.unit.rack.simulate import bundle_of, demo_plan, evidence
+from tests.unit.readers.test_fixtures import BAD, named
+
+# What cannot hide each other, each group judged at once: every fault of an arrival that the simulated rack knows.
+GROUPS = (
+    ("narrow-link", "used-drive", "media-errors", "failed-self-test", "no-pfc", "link-partner-errors", "gpu-ecc", "gpu-firmware", "gpu-narrow"),
+    ("port-errors", "hot-optic", "logged-error", "written-drive", "hot-drive", "power-losses", "kernel-faults", "slow-governor", "bare-node"),
+    ("missing-drive", "wrong-firmware", "interface-errors", "lost-log", "gpu-partition", "gpu-link-off", "cores-off"),
+    ("swapped-drive", "port-down", "na-fields", "json-prefix", "gpu-weak"),
+)
+# As the tools and the kernel call them. Names with a dot, a slash, an underscore, a hyphen or an equals sign are files, fields and parameters.
+TERMS = {"live", "dscp", "pcp", "powersave", "performance", "fio", "smartctl", "nvme", "list", "ethtool", "rdma", "lspci", "mdadm", "root"}
+WORD = re.compile(r"(?<![\w./=-])[a-z]{3,}(?![\w./=-])")
+QUOTED = re.compile(r"“[^”]*”|JSON 之前有文字：.*|字段 \S+|：Expecting [^）]*")  # a line, a field's name, the parser's own words
+
+
+def english(zh: str) -> set[str]:
+    return set(WORD.findall(QUOTED.sub("", zh))) - TERMS
+
+
+@pytest.mark.parametrize("faults", GROUPS, ids=lambda faults: faults[0])
+def test_the_reasons_of_an_arrival_are_chinese(faults):
+    plan = demo_plan()
+    told = judge(bundle_of(evidence(dict.fromkeys(faults, 1)), plan))
+    found = {c["id"]: (english(c[part]["zh-CN"]), c[part]["zh-CN"]) for c in told["checks"] for part in ("reason", "change") if c[part]}
+    assert {check: row for check, row in found.items() if row[0]} == {}
+
+
+@pytest.mark.parametrize("path", [p for p in BAD if p.parent.name in ("nvme-smart-log", "smartctl", "sysfs-link", "lspci", "perftest")], ids=named)
+def test_the_problems_of_hardware_readers_are_chinese(path):
+    for problem in read(path.parent.name, path.read_bytes()).problems:
+        assert english(problem.message.zh) <= english(path.read_text(errors="replace")), problem.message.zh
+
+
+def test_what_two_files_differ_in_is_named_in_both_languages():
+    assert all(english(name.zh) == set() and name.en for name in _WORK.values())
