@@ -66,10 +66,10 @@ def require_coolable(path: str) -> Dict[str, Any]:
     return mount
 
 
-def drop_cache(path: str) -> Dict[str, Any]:
-    """Write dirty pages of every file below `path` out, drop its pages, and return what residency() then finds."""
+def drop_cache(path: str, links: bool = False) -> Dict[str, Any]:
+    """Write dirty pages of every file below `path` out, drop its pages, and return what residency() then finds. `links`: as walk_files() has it."""
     require_coolable(path)
-    for name in walk_files(path):
+    for name in walk_files(path, links):
         try:
             fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -83,15 +83,17 @@ def drop_cache(path: str) -> Dict[str, Any]:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(fd)
-    return residency(path)
+    return residency(path, links)
 
 
-def residency(path: str) -> Dict[str, Any]:
+def residency(path: str, links: bool = False) -> Dict[str, Any]:
     """Return {dir, fs_type, method, files, bytes, resident_bytes, worst: [{path, resident_bytes}]} of all files below `path`."""
     mount = require_coolable(path)
     files = total = resident = 0
     warm: List[Any] = []
-    for name in walk_files(path):
+    for folder in sorted({os.path.dirname(name) for name in walk_files(path, links)}) if links else []:
+        require_coolable(folder)  # what a link leads to may lie on another file system
+    for name in walk_files(path, links):
         try:
             fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -105,7 +107,8 @@ def residency(path: str) -> Dict[str, Any]:
         if pages:
             warm.append((pages, name))
     worst = [{"path": os.path.relpath(n, path), "resident_bytes": r} for r, n in sorted(warm, reverse=True)[:5]]
-    out = {"dir": path, "fs_type": mount["fs_type"], "source": mount["source"], "dev": mount["dev"], "method": "mincore"}
+    out = {key: mount[key] for key in ("fs_type", "source", "mount_point", "dev")}
+    out.update(dir=path, method="mincore")
     out.update(files=files, bytes=total, resident_bytes=resident, worst=worst)
     return out
 
