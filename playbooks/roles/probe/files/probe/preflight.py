@@ -6,6 +6,7 @@ import os
 from typing import Any, Dict, List, Optional
 
 from probe.coldness import require_coolable
+from probe.engine_log import MOST_BYTES
 from probe.errors import Refused
 
 SPARE_PERCENT = 110  # file systems want some room of their own
@@ -91,5 +92,5 @@ def before_job(folder: str, spec: Dict[str, Any], stored: int) -> List[Dict[str,
     """Check a job before its first request: the medium of what it writes, and room for the journals of a soak. Return what was found."""
     rows = require_medium(list(spec["engine"].get("kv_dirs") or []), store_bytes(spec, stored) or 0)
     if spec["kind"] == "soak":
-        rows.append(dict(require_room(folder, journal_bytes(spec), "The soak's journals"), fs_type=None, source=None))
+        rows.append(dict(require_room(folder, journal_bytes(spec) + MOST_BYTES, "The soak's journals and the engine's log"), fs_type=None, source=None))
     return rows
