@@ -92,5 +92,7 @@ def before_job(folder: str, spec: Dict[str, Any], stored: int) -> List[Dict[str,
     """Check a job before its first request: the medium of what it writes, and room for the journals of a soak. Return what was found."""
     rows = require_medium(list(spec["engine"].get("kv_dirs") or []), store_bytes(spec, stored) or 0)
     if spec["kind"] == "soak":
-        rows.append(dict(require_room(folder, journal_bytes(spec) + MOST_BYTES, "The soak's journals and the engine's log"), fs_type=None, source=None))
+        rows.append(
+            dict(require_room(folder, journal_bytes(spec) + MOST_BYTES, "The soak's journals and the engine's log"), fs_type=None, source=None)
+        )
     return rows
