@@ -21,7 +21,7 @@ from typing import Any
 
 SOURCES = Path(sys.argv[1]).resolve()
 _SAYS = re.compile(r"\b(log|logger|warn|warning|info|debug|error|print)\b")  # tells of a key, and looks nothing up
-OTHER_ENV = ("PATH", "PYTHONHASHSEED", "HF_HUB_OFFLINE", "VLLM_PLUGINS")  # not the engine's own
+OTHER_ENV = ("PATH", "PYTHONHASHSEED", "HF_HUB_OFFLINE", "VLLM_PLUGINS", "HIP_VISIBLE_DEVICES")  # not the engine's own
 
 
 class Asked(dict):  # type: ignore[type-arg]
