@@ -74,7 +74,11 @@ def _fio(row: Row) -> Told:
     if row.get("steady") is not True or len(known) != WINDOW:
         return None
     argv = row.get("argv")
-    words = dict(word[2:].split("=", 1) for word in argv if isinstance(word, str) and word.startswith("--") and "=" in word) if isinstance(argv, list) else {}
+    words = (
+        dict(word[2:].split("=", 1) for word in argv if isinstance(word, str) and word.startswith("--") and "=" in word)
+        if isinstance(argv, list)
+        else {}
+    )
     mean = to_decimal(Fraction(sum(known, Decimal(0))) / WINDOW, 1)
     return _FIO.fill(v=mean, w=words.get("rw", "?"), b=words.get("bs", "?"), d=words.get("iodepth", "?"), n=WINDOW), format(mean, "f")
 

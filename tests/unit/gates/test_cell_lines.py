@@ -12,8 +12,17 @@ from tests.bundles.evidence import Evidence, journal
 from tests.unit.gates.test_properties import TINY
 
 Row = dict[str, Any]
-FIO: Row = {"cell": "fio", "cold": True, "steady": True, "rounds_iops": [1, 100, 102, 98, 100, 100.5], "argv": ["fio", "--rw=randread", "--bs=4k", "--iodepth=32"]}
-PAIRS = [{"device": "mlx5_0", "peer": "192.0.2.1", "size": 65536, "gbit_per_s": 196.4}, {"device": "mlx5_1", "peer": "192.0.2.2", "size": 65536, "gbit_per_s": 181.2}]
+FIO: Row = {
+    "cell": "fio",
+    "cold": True,
+    "steady": True,
+    "rounds_iops": [1, 100, 102, 98, 100, 100.5],
+    "argv": ["fio", "--rw=randread", "--bs=4k", "--iodepth=32"],
+}
+PAIRS = [
+    {"device": "mlx5_0", "peer": "192.0.2.1", "size": 65536, "gbit_per_s": 196.4},
+    {"device": "mlx5_1", "peer": "192.0.2.2", "size": 65536, "gbit_per_s": 181.2},
+]
 IB: Row = {"cell": "ib_write_bw", "cold": True, "matrix": PAIRS}
 CHECKPOINT: Row = {"cell": "checkpoint", "cold": True, "slowest_bytes_per_s": 7_400_000_000, "fsync_ns": 250_000_000}
 

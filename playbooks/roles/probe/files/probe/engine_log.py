@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from contextlib import suppress
 from typing import Any, Dict, Optional
 
 from probe.files import read_json
@@ -75,5 +76,6 @@ def _rewritten(path: str, fd: int, head: int, until: int, line: bytes) -> None:
 
 
 def compact(path: str) -> None:
-    """Rewrite the log of an engine that does not run, so that a hole does not grow with every start."""
-    bound(path, holes=False)
+    """Rewrite the log of an engine that does not run, so that a hole does not grow with every start. What cannot be rewritten is left as it is."""
+    with suppress(OSError):
+        bound(path, holes=False)
