@@ -9,8 +9,9 @@ import pytest
 from probe.coldness import mount_of
 from probe.errors import Refused
 from probe.medium import declared_names, names_of, require_declared
+from probe.preflight import before_job
 
-from tests.unit.probe.kit import ROOT, build
+from tests.unit.probe.kit import ROOT, build, job_spec
 
 SWITCH = ROOT / "playbooks" / "roles" / "arm" / "files" / "switch.py"
 
@@ -47,6 +48,15 @@ def test_a_link_to_the_device_and_a_link_to_the_mount_point_are_names_of_the_mou
     link, point = str(tmp_path / "link"), str(tmp_path / "point")
     assert names_of(mount, ["/dev/zero", link, str(tmp_path)]) == [link]
     assert declared_names([{"dir": "/kv", "sources": [link], "mount_point": point}, {"dir": "/x", "sources": [link]}], mount) == [link, point]
+
+
+def test_a_job_asks_again_before_its_first_request_since_a_host_may_have_rebooted(tmp_path):
+    spec = job_spec("run", 1, engine={"kv_dirs": [str(ROOT)], "media": [declared(ROOT)]})
+    assert before_job(str(tmp_path), spec, 0)
+    spec["engine"]["media"] = [declared(ROOT, mount_point="/mnt/quadgate/array")]
+    with pytest.raises(Refused) as refused:
+        before_job(str(tmp_path), spec, 0)
+    assert refused.value.kind == "other_medium"
 
 
 def test_an_engine_is_not_switched_to_an_arm_whose_medium_is_not_mounted(tmp_path):
