@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from gates.judge import judge
-from tests.bundles import g2_evidence, g3_evidence, g4_evidence
+from tests.bundles import Truth, g2_evidence, g3_evidence, g4_evidence, merged, small_plan
 from tests.bundles.evidence import Evidence
+from tests.unit.gates.test_properties import TINY
 
 Row = dict[str, Any]
 ROOT_DISK = {"mount_point": "/", "source": "/dev/sda2", "names": []}
@@ -19,7 +20,7 @@ ROOT_DISK = {"mount_point": "/", "source": "/dev/sda2", "names": []}
 
 @functools.lru_cache(maxsize=1)
 def base() -> Evidence:
-    return g3_evidence()
+    return g3_evidence(Truth(), small_plan(TINY))
 
 
 def attempt(edit: Callable[[Evidence], Any]) -> tuple[str, str, str]:
@@ -101,10 +102,8 @@ def test_what_does_not_tell_is_never_a_pass(edit: Callable[[Evidence], Any]) -> 
 
 
 def test_only_a_simulated_site_may_describe_no_medium() -> None:
-    from tests.bundles import small_plan
-
     for simulated, status in ((True, "not_applicable"), (False, "unknown")):
-        evidence = g2_evidence(plan=small_plan({"rig": {"simulated": simulated, "time_scale": "1"}}))
+        evidence = g2_evidence(plan=small_plan(merged(TINY, {"rig": {"simulated": simulated, "time_scale": "1"}})))
         job(lambda engine: engine.update(media=None), *(f"run-{n}" for n in (1, 2, 3)))(evidence)
         claims = judge(evidence.bundle())["claims"]
         assert {c["status"] for c in claims if c["claim"] == "on_its_medium"} == {status}
