@@ -14,7 +14,8 @@ from gates.readers.strict import at
 from gates.rules.claim import Finding, Findings, Run, fold, not_applicable, unknown
 from gates.text import Text
 
-_FILES = ("job.json", "coldness.jsonl")
+_TRANSPORTS = {"tcp": "tcp", "rdma": "rdma", "fc": "fc", "pcie": "pcie", "local": "pcie"}  # words of arm.json, and the kernel's for the same
+_FILES = ("job.json", "arm.json", "coldness.jsonl")
 
 
 def on_its_medium(data: Findings, arm: str) -> ClaimResult:
@@ -70,7 +71,7 @@ def _of_run(run: Run, media: Any) -> Finding:
                 "对 KV 目录的检查未给出挂载点、文件系统和来源。",
                 files=("coldness.jsonl",),
             )
-        if wrong := _wrong(row, wanted):
+        if wrong := _wrong(row, wanted) or _another_transport(run, row):
             return Finding(ClaimStatus.BREACHED, wrong, None, run.key, row.get("tier"), tuple(run.pack.path(f) for f in _FILES))
     good = Text("{f} on {s}, mounted at {m}, as declared.", "位于 {s}（{f}，挂载于 {m}），与声明一致。")
     last = rows[0][0]
@@ -112,6 +113,19 @@ def _wrong(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> Text | None:
         df="/".join(kinds) or anything,
         dm=str(point)[:80] if point is not None else anything,
     )
+
+
+def _another_transport(run: Run, row: Mapping[str, Any]) -> Text | None:
+    """Return that the medium was reached in another way than arm.json says.
+
+    Where the kernel tells none (a loop device, a client of its own), or arm.json uses a word of its own, nothing is held against it.
+    """
+    said, seen = run.pack.arm.get("transport"), _names(row.get("transports"))
+    wanted = _TRANSPORTS.get(str(said).lower())
+    if wanted is None or not seen or set(seen) == {wanted}:
+        return None
+    text = Text("the medium was reached by {s}; arm.json says {w}.", "介质经由 {s} 访问，而 arm.json 声明为 {w}。")
+    return text.fill(s=", ".join(seen)[:60], w=str(said)[:60])
 
 
 def _names(value: Any) -> list[str]:

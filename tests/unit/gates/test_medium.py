@@ -71,6 +71,27 @@ def test_a_source_is_known_by_its_own_name_too() -> None:
     assert attempt(lay("run-2", source="/dev/md/qg-array", names=[]))[:2] == ("pass", "holds")
 
 
+@pytest.mark.parametrize(
+    ("said", "seen", "status"),
+    [
+        ("rdma", ["rdma"], "holds"),
+        ("rdma", ["tcp"], "breached"),
+        ("rdma", ["pcie", "rdma"], "breached"),
+        ("local", ["pcie"], "holds"),
+        ("rdma", [], "holds"),
+        ("a cable", ["tcp"], "holds"),
+    ],
+)
+def test_the_transport_is_the_one_that_the_kernel_tells(said: str, seen: list[str], status: str) -> None:
+    def edit(evidence: Evidence) -> None:
+        for step in ("run-2", "run-3"):
+            evidence.json(step, "arm.json", lambda data: data.update(transport=said))
+            evidence.json(step, "job.json", lambda data: data["arm"].update(transport=said))
+            lay(step, transports=seen)(evidence)
+
+    assert attempt(edit)[1] == status
+
+
 def test_a_plain_folder_must_be_on_one_mount_in_every_run() -> None:
     def plain(engine: Row) -> None:
         engine["media"] = [{"dir": "/kv", "mount_point": None, "fs_types": [], "sources": []}]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from probe.coldness import mount_of
 from probe.errors import Refused
-from probe.medium import declared_names, names_of, require_declared
+from probe.medium import declared_names, names_of, require_declared, transports, transports_of_device
 from probe.preflight import before_job
 
 from tests.unit.probe.kit import ROOT, build, job_spec
@@ -48,6 +48,28 @@ def test_a_link_to_the_device_and_a_link_to_the_mount_point_are_names_of_the_mou
     link, point = str(tmp_path / "link"), str(tmp_path / "point")
     assert names_of(mount, ["/dev/zero", link, str(tmp_path)]) == [link]
     assert declared_names([{"dir": "/kv", "sources": [link], "mount_point": point}, {"dir": "/x", "sources": [link]}], mount) == [link, point]
+
+
+def test_the_transport_of_drives_is_found_below_a_raid_a_partition_and_a_subsystem(tmp_path):
+    drives, block = tmp_path / "devices", tmp_path / "dev" / "block"
+    block.mkdir(parents=True)
+    for name, controller in (("nvme1n1", ""), ("nvme2n1", "nvme2")):  # one controller; a subsystem with its path
+        place = drives / name / "device" / controller
+        place.mkdir(parents=True)
+        (place / "transport").write_text("rdma\n")
+    (drives / "nvme1n1" / "nvme1n1p1").mkdir()
+    (drives / "nvme1n1" / "nvme1n1p1" / "partition").write_text("1\n")
+    (drives / "md127" / "slaves").mkdir(parents=True)
+    for name, path in (("a", "nvme1n1/nvme1n1p1"), ("b", "nvme2n1")):
+        (drives / "md127" / "slaves" / name).symlink_to(drives / path)
+    (drives / "sda").mkdir()
+    (drives / "sda" / "slaves").mkdir()
+    for dev, name in (("9:127", "md127"), ("259:3", "nvme1n1/nvme1n1p1"), ("8:0", "sda")):
+        (block / dev).symlink_to(drives / name)
+    assert [transports_of_device(dev, str(tmp_path)) for dev in ("9:127", "259:3", "8:0", "1:1")] == [["rdma"], ["rdma"], [], []]
+    (drives / "nvme2n1" / "device" / "nvme2" / "transport").write_text("tcp\n")
+    assert transports_of_device("9:127", str(tmp_path)) == ["rdma", "tcp"]
+    assert isinstance(transports(str(ROOT)), list)
 
 
 def test_a_job_asks_again_before_its_first_request_since_a_host_may_have_rebooted(tmp_path):

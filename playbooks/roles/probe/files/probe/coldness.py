@@ -32,7 +32,7 @@ _libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
 
 
 def mount_of(path: str) -> Dict[str, Any]:
-    """Return {fs_type, source, mount_point, dev: "major:minor"} of the file system that holds `path`."""
+    """Return {fs_type, source, mount_point, dev: "major:minor", options: of the file system} of the file system that holds `path`."""
     device = os.stat(path).st_dev
     real, best = os.path.realpath(path), None
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f:
@@ -41,8 +41,9 @@ def mount_of(path: str) -> Dict[str, Any]:
             point = left.split()[4].encode("latin-1", "replace").decode("unicode_escape")
             inside = real == point or real.startswith(point.rstrip("/") + "/")
             if inside and (best is None or len(point) >= len(best["mount_point"])):
-                fs_type, source = right.split()[:2]
+                fs_type, source, options = [*right.split(None, 2), "", ""][:3]
                 best = {"fs_type": fs_type, "source": source, "mount_point": point, "dev": "%d:%d" % (os.major(device), os.minor(device))}
+                best["options"] = options.strip()
     if best is None:
         raise ProbeError("mount", "No mount in /proc/self/mountinfo holds %s, so its file system is unknown." % path)
     return best

@@ -43,6 +43,40 @@ def declared_names(media: Optional[List[Dict[str, Any]]], mount: Dict[str, Any])
     return found
 
 
+def transports(folder: str, sys: str = "/sys") -> List[str]:
+    """Return how the kernel reaches what holds a folder: tcp or rdma of an NFS mount, of NVMe drives also pcie or fc; none where it does not tell."""
+    mount = mount_of(folder)
+    if mount["fs_type"].startswith("nfs"):
+        return sorted({word[6:].rstrip("6") for word in mount["options"].split(",") if word.startswith("proto=")})
+    return transports_of_device(mount["dev"], sys)
+
+
+def transports_of_device(dev: str, sys: str = "/sys") -> List[str]:
+    """Return the transports of the NVMe drives below a block device "major:minor", through RAID and device mapper."""
+    found = set()
+    for leaf in _leaves(os.path.realpath(os.path.join(sys, "dev", "block", dev))):
+        device = os.path.join(leaf, "device")
+        try:  # a drive of one controller, or one of a subsystem whose paths are controllers
+            places = [device, *(os.path.join(device, name) for name in os.listdir(device) if name.startswith("nvme"))]
+        except OSError:
+            continue
+        for place in places:
+            try:
+                with open(os.path.join(place, "transport"), encoding="ascii", errors="replace") as f:
+                    found.add(f.read().strip())
+            except OSError:
+                continue
+    return sorted(found - {""})
+
+
+def _leaves(block: str) -> List[str]:
+    if os.path.exists(os.path.join(block, "partition")):
+        block = os.path.dirname(block)
+    slaves = os.path.join(block, "slaves")
+    below = [os.path.realpath(os.path.join(slaves, name)) for name in os.listdir(slaves)] if os.path.isdir(slaves) else []
+    return [leaf for one in below for leaf in _leaves(one)] if below else [block]
+
+
 def require_declared(folder: str, wanted: Dict[str, Any]) -> Dict[str, Any]:
     """Return the mount of a folder, which need not exist yet; refuse one that is not the declared {mount_point, fs_types, sources}.
 

@@ -16,7 +16,7 @@ from probe.errors import ProbeError
 from probe.files import walk_files
 from probe.histogram import Histogram
 from probe.job_main import Job
-from probe.medium import declared_names
+from probe.medium import declared_names, transports
 from probe.open_loop import Arrivals, OpenLoop
 from probe.port_counters import port_counters
 from probe.prompts import Prompts, Shot, tier_label
@@ -202,7 +202,7 @@ class Session:
         keys = ("fs_type", "source", "mount_point", "dir", "files", "bytes", "resident_bytes")
         found: List[Dict[str, Any]] = [{k: r[k] for k in keys} for r in map(residency, self.engine.kv_dirs)]
         for row in found:
-            row["names"] = declared_names(self.spec["engine"].get("media"), row)
+            row.update(names=declared_names(self.spec["engine"].get("media"), row), transports=transports(row["dir"]))
         rows = found or [{"fs_type": None, "dir": None, "files": 0, "bytes": 0, "resident_bytes": 0}]
         engine = self.engine.process()
         before = {k: engine_before[k] for k in ("pid", "start_ticks")} if engine_before else None
