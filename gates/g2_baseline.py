@@ -14,6 +14,7 @@ from gates.g2.declared import THROUGHPUT_CV, TTFT_CV
 from gates.g2.volume import volume_checks
 from gates.model import CheckResult, GateJudgement, GateSpec, Severity, StepSpec, Verdict
 from gates.plan import Plan
+from gates.rules.cell_lines import cell_lines
 from gates.rules.claim import Findings, lacking
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.decision import Effect
@@ -53,7 +54,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         checks=tuple(checks),
         claims=claims,
         not_tested=(*not_tested(plan), *(row for row in volume if isinstance(row, dict))),
-        figures=_figures(gathered.findings),
+        figures={**_figures(gathered.findings), "diagnostics": cell_lines(gathered.findings, bundle, standing)},
         risk=_RISK,
         facts={"baseline": frozen(gathered.findings)} if passed else {},
     )

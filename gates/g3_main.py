@@ -18,6 +18,7 @@ from gates.g3.told import cached_tokens, store_failures
 from gates.model import CheckResult, ClaimResult, GateJudgement, GateSpec, StepSpec
 from gates.plan import Plan
 from gates.rules import across
+from gates.rules.cell_lines import cell_lines
 from gates.rules.claim import Findings
 from gates.rules.claim_table import TITLES
 from gates.rules.completeness import evidence_check, gather, wanted_files
@@ -82,11 +83,12 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     )
     checks += [row for row in cells if isinstance(row, CheckResult)]
     untold = tuple(row for row in cells if isinstance(row, dict))
+    beside = [*diagnostics(plan, data, standing), *client_lines(plan, data, bundle, standing), *cell_lines(data, bundle, standing)]
     return GateJudgement(
         checks=tuple(checks),
         claims=claims,
         not_tested=(*not_tested(plan), *untold, *_not_measured(plan, data.pairs)),
-        figures={**figures(plan, data, checks), "diagnostics": [*diagnostics(plan, data, standing), *client_lines(plan, data, bundle, standing)]},
+        figures={**figures(plan, data, checks), "diagnostics": beside},
         risk=risk(plan.decision, looks=2 if found.pairs else 1),
         pairs=data.pairs,
     )

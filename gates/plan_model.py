@@ -14,7 +14,7 @@ from gates.units import Quantity
 GATES = ("G1", "G2", "G3", "G4")
 
 # Differences that are the medium's own. Any other allowed key is software: it then needs the arm baseline_tuned (DESIGN 3).
-MEDIUM_KEYS = ("mount_path", "device", "transport", "mount_options", "address")
+MEDIUM_KEYS = ("mount_path", "device", "transport", "mount_options", "address", "model_dir")
 
 # Claims that both parties may agree not to test. Cold, equal work and failures are not among them, and never will be.
 MAY_BE_LEFT_OUT = (

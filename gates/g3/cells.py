@@ -16,7 +16,7 @@ from gates.g3.declared import CELLS, OPTIONAL
 from gates.g3.limits import geometric
 from gates.g3.published import with_published
 from gates.model import CheckResult, Verdict
-from gates.readers.strict import Reader, count
+from gates.readers.strict import Reader, at, count
 from gates.rules.claim import Findings, Run
 from gates.rules.estimates import NS, to_decimal
 from gates.rules.standing import Standing, refused
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gates.bundle import Bundle
 
 FILE = "cells.jsonl"
+SECTOR = 512
 
 
 def cell_checks(data: Findings, bundle: Bundle, standing: Standing) -> tuple[CheckResult | dict[str, Any], ...]:
@@ -64,7 +65,8 @@ def _check(
         whole = [row for row in found if row is not None]
         if not whole or len(whole) != len(found):
             missing = Text(
-                "A run of {a} has no such cell, or not a cold one with its times and bytes.", "{a} 有轮次缺少该测点，或不是带时间与字节数的冷态测点。"
+                "A run of {a} has no such cell, or not a cold one with its times and bytes (of a model: as many read as its weights have).",
+                "{a} 有轮次缺少该测点，或不是带时间与字节数的冷态测点（模型加载须由设备读取不少于权重的字节数）。",
             )
             return replace(blank, reason=missing.fill(a=arm))
         times[arm] = whole
@@ -91,5 +93,22 @@ def _cell(rows: list[dict[str, Any]] | None, cell: str) -> tuple[Fraction, int] 
     found = [row for row in rows or [] if row.get("cell") == cell]
     if len(found) != 1 or found[0].get("cold") is not True:
         return None
+    if cell == "model_load" and not _weights_were_read(found[0]):
+        return None
     begun, ended, size = count(found[0].get("started_ns")), count(found[0].get("ended_ns")), count(found[0].get("bytes"))
     return None if begun is None or ended is None or not size or ended <= begun else (Fraction(ended - begun), size)
+
+
+def _weights_were_read(row: dict[str, Any]) -> bool:
+    """Return whether the device or the mount below the weights read all of them. Where neither counts (both null) nothing is held against it."""
+    disk = _grown(row, "disk", "read_sectors")
+    nfs = _grown(row, "nfs", "server_read_bytes")
+    size, told = count(row.get("bytes")), [moved for moved in (None if disk is None else disk * SECTOR, nfs) if moved is not None]
+    if not told:
+        return all(f"{name}_{when}" in row and row[f"{name}_{when}"] is None for name in ("disk", "nfs") for when in ("before", "after"))
+    return size is not None and max(told) >= size
+
+
+def _grown(row: dict[str, Any], name: str, key: str) -> int | None:
+    low, high = count(at(row.get(f"{name}_before"), key)), count(at(row.get(f"{name}_after"), key))
+    return None if low is None or high is None or high < low else high - low

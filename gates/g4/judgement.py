@@ -27,6 +27,7 @@ from gates.rules import client
 from gates.rules.claim import Run
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.estimates import ms, to_decimal
+from gates.rules.medium import on_its_medium
 from gates.rules.rig import rig_checks
 from gates.rules.standing import Standing, counters_left_out, leave_out, not_tested, validity_check
 from gates.text import Text
@@ -46,7 +47,7 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
     soak = _soak(plan, bundle, data.runs[0], problems) if data.runs else None
     found = (
         *(tier_exercised(plan, run) for run in data.runs),
-        *(f(data, arm) for arm in data.arms for f in (client.client_healthy, client.calibration)),
+        *(f(data, arm) for arm in data.arms for f in (on_its_medium, client.client_healthy, client.calibration)),
     )
     claims = leave_out(plan, found)
     standing = Standing(not problems, claims)

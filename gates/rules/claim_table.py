@@ -55,6 +55,7 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
             _at_least(lambda p: p.validity.array_media_ratio_min),
             share=True,
         ),
+        "on_its_medium": Claim(Text("KV lies on the declared medium", "KV 位于所声明的介质"), "targets.volume"),
         "external_hits": Claim(Text("KV recovered from the external tier", "KV 由外部层恢复"), "validity.external_hits_min", _hits, share=True),
         "device_bytes": Claim(Text("Device bytes match the recovered KV", "设备读取量与恢复的 KV 相符"), "validity.device_bytes_ratio", _bytes),
         "store_complete": Claim(
@@ -127,7 +128,7 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
 TITLES: Mapping[str, Text] = MappingProxyType({name: claim.title for name, claim in CLAIMS.items()})
 # The claims of each gate in the order of the report's table: what every run must answer, then what compares runs.
 OF_RUNS = (
-    *("hbm_cold", "page_cache_cold", "engine_restarted_cold", "array_cold", "external_hits", "device_bytes", "store_complete"),
+    *("hbm_cold", "page_cache_cold", "engine_restarted_cold", "array_cold", "on_its_medium", "external_hits", "device_bytes", "store_complete"),
     *("equal_work", "failures", "client_healthy", "calibration", "littles_law"),
 )
 OF_GATES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -135,6 +136,6 @@ OF_GATES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "G1": (),
         "G2": OF_RUNS,
         "G3": (*OF_RUNS, "output_identity", "placebo", "replay", "baselines_agree", "g2_agreement", "gain_explained"),
-        "G4": ("tier_exercised", "client_healthy", "calibration"),
+        "G4": ("tier_exercised", "on_its_medium", "client_healthy", "calibration"),
     }
 )

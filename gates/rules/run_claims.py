@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gates.model import ClaimResult
-from gates.rules import client, cold, work
+from gates.rules import client, cold, medium, work
 from gates.rules.claim import Findings
 
 OF_EVERY_ARM: tuple[Callable[[Findings, str], ClaimResult], ...] = (
@@ -13,6 +13,7 @@ OF_EVERY_ARM: tuple[Callable[[Findings, str], ClaimResult], ...] = (
     cold.page_cache_cold,
     cold.engine_restarted_cold,
     cold.array_cold,
+    medium.on_its_medium,
     cold.external_hits,
     cold.device_bytes,
     work.store_complete,

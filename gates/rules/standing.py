@@ -21,6 +21,7 @@ BEFORE_BLAME = (
     "page_cache_cold",
     "engine_restarted_cold",
     "array_cold",
+    "on_its_medium",
     "device_bytes",
     "store_complete",
     "calibration",

@@ -18,6 +18,7 @@ from gates.rules.estimates import percent
 from gates.rules.hash_seed import seeds_differ
 from gates.text import Text
 
+_MODEL_PATH = ("model", "model_path")  # vLLM's and SGLang's own names of the folder of the model
 _RECOMPUTE = Text("a recompute run over the same prompts would tell", "对相同提示的重算轮次方可判定")
 
 
@@ -154,12 +155,19 @@ def _settings_differ(data: Findings, same_arm: Run, run: Run) -> Text | None:
         return None
     both = {*settings_of(base.pack.engine)} & {*settings_of(run.pack.engine)}
     keys = _not_allowed(data, base, run, setting_differences(base.pack.engine, run.pack.engine, tier=False), both)
+    keys = [key for key in keys if not (key.rsplit(".", 1)[-1] in _MODEL_PATH and _same_model_elsewhere(data, base, run))]
     if keys:
         return Text(
             f"the engine's own {', '.join(keys[:3])} differs from {base.key}, and the plan does not allow that (engine.json).",
             f"引擎自身的 {', '.join(keys[:3])} 与 {base.key} 不同，计划不允许（engine.json）。",
         )
     return None
+
+
+def _same_model_elsewhere(data: Findings, base: Run, run: Run) -> bool:
+    """Return whether the plan lets arms load the model from media of their own, and both loaded the same model by the digest of its configuration."""
+    digests = {one.pack.engine.get("model_config_sha256") for one in (base, run)}
+    return "model_dir" in data.plan.arms.allowed_difference and len(digests) == 1 and digests != {None}
 
 
 def _reference(data: Findings, run: Run) -> Run | None:

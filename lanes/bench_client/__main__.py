@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import shutil
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from app.targets.probe_archive import build_probe
-from lanes.bench_client.cell import PACE, run_cell, scheduling
+from lanes.bench_client.cell import PACE, Outcome, run_cell, scheduling
 from lanes.bench_client.clients import CLIENTS, OURS, OUTPUT_TOKENS, PROMPT_TOKENS, ROOT, Cell, NotRunError
 from lanes.bench_client.table import Row, breaches, markdown
 from lanes.bench_client.tokenizer import write_tokenizer
@@ -29,7 +31,10 @@ def main() -> int:
     parser.add_argument("--only", action="append", help="a client's name; more than once for several (ours always runs)")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "bench-client.md")
     parser.add_argument("--keep", type=Path, help="keep what the clients wrote here")
+    parser.add_argument("--from", dest="earlier", type=Path, help="measure nothing: write the page anew from an earlier run's rows.json (--keep)")
     options = parser.parse_args()
+    if options.earlier:
+        return _again(options)
     folder = Path(options.keep or tempfile.mkdtemp(prefix="bench-client-")).absolute()
     try:
         return _run(options, folder)
@@ -73,6 +78,18 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
     loads.append(os.getloadavg()[0])
     took, broken = time.monotonic() - began, breaches(rows, OURS.name)
     facts = _conditions(options.rounds, took, loads, versions)
+    (folder / "rows.json").write_text(json.dumps({"rows": [asdict(row) for row in rows], "facts": facts}), encoding="utf-8")
+    return _written(options, rows, broken, facts)
+
+
+def _again(options: argparse.Namespace) -> int:
+    """Write the page of an earlier run."""
+    kept = json.loads(options.earlier.read_text(encoding="utf-8"))
+    rows = [Row(**{**row, "outcomes": [Outcome(**one) for one in row["outcomes"]]}) for row in kept["rows"]]
+    return _written(options, rows, breaches(rows, OURS.name), kept["facts"])
+
+
+def _written(options: argparse.Namespace, rows: list[Row], broken: list[str], facts: dict[str, str]) -> int:
     text = markdown(rows, broken, facts, OURS.name)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(text, encoding="utf-8")

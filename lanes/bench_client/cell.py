@@ -25,6 +25,7 @@ class Outcome:
     asked: int
     errors: list[int] = field(default_factory=list)
     read_errors: list[int] = field(default_factory=list)
+    ttfts: list[int] = field(default_factory=list)  # the client's own, ns, of the joined requests
     cpu_s: float = 0.0
     load_cpu_s: float = 0.0
     wall_s: float = 0.0
@@ -127,6 +128,8 @@ def _join(client: Client, cell: Cell, journal: Path, outcome: Outcome) -> None:
             continue
         sent = truth["sends_ns"][0]
         outcome.errors.append(receipt.ns - sent - (truth["wall_ahead_ns"] if receipt.wall else 0))
+        if receipt.ttft_ns is not None:
+            outcome.ttfts.append(receipt.ttft_ns)
         if receipt.read_ns is not None:
             outcome.read_errors.append(receipt.read_ns - sent)
     if len(outcome.errors) < cell.requests * 0.95:

@@ -46,6 +46,7 @@ class Receipt:
     ns: int
     wall: bool = False  # of CLOCK_REALTIME instead of CLOCK_MONOTONIC
     read_ns: int | None = None  # when the client's own loop read it, where it says so
+    ttft_ns: int | None = None  # the client's own TTFT of the request
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,11 @@ def _command(tool: str, program: Path, cell: Cell) -> list[str]:
 
 def _our_receipts(cell: Cell) -> list[Receipt]:
     rows = [json.loads(line) for line in (cell.folder / "records.jsonl").read_text(encoding="ascii").splitlines()]
-    return [Receipt(r["output_head"][0].strip(), r["first_text_ns"], read_ns=r["first_text_read_ns"]) for r in rows if r["error"] is None]
+    return [
+        Receipt(r["output_head"][0].strip(), r["first_text_ns"], False, r["first_text_read_ns"], r["first_text_ns"] - r["sent_ns"])
+        for r in rows
+        if r["error"] is None
+    ]
 
 
 def _vllm_python() -> Path:
@@ -131,7 +136,9 @@ def _vllm_receipts(cell: Cell) -> list[Receipt]:
     """`start_times` and `ttfts` are of time.perf_counter, which is CLOCK_MONOTONIC on Linux."""
     found = json.loads((cell.folder / "vllm.json").read_text(encoding="utf-8"))
     rows = zip(found["generated_texts"], found["start_times"], found["ttfts"], found["errors"], strict=True)
-    return [Receipt(text.split()[0], round((start + ttft) * 1e9)) for text, start, ttft, error in rows if not error and text]
+    return [
+        Receipt(text.split()[0], round((start + ttft) * 1e9), ttft_ns=round(ttft * 1e9)) for text, start, ttft, error in rows if not error and text
+    ]
 
 
 def _aiperf_command(python: Path, cell: Cell) -> list[str]:
@@ -146,7 +153,7 @@ def _aiperf_receipts(cell: Cell) -> list[Receipt]:
         first = row["metrics"].get("time_to_first_token")
         if first and not row.get("error"):
             at = row["metadata"]["request_start_ns"] + round(first["value"] * 1e6)
-            out.append(Receipt(row["metadata"]["x_request_id"], at, wall=True))
+            out.append(Receipt(row["metadata"]["x_request_id"], at, wall=True, ttft_ns=round(first["value"] * 1e6)))
     return out
 
 
@@ -159,7 +166,12 @@ def _guidellm_receipts(cell: Cell) -> list[Receipt]:
     """Its clock is the wall clock, in seconds."""
     (path,) = (cell.folder / "guidellm").rglob("benchmarks.json")
     rows = json.loads(path.read_text(encoding="utf-8"))["benchmarks"][0]["requests"]["successful"]
-    return [Receipt(r["output"].split()[0], round(r["info"]["timings"]["first_token_iteration"] * 1e9), wall=True) for r in rows if r["output"]]
+    out = []
+    for row in rows:
+        if row["output"]:
+            begun, first = (row["info"]["timings"][key] for key in ("request_start", "first_token_iteration"))
+            out.append(Receipt(row["output"].split()[0], round(first * 1e9), wall=True, ttft_ns=round((first - begun) * 1e9)))
+    return out
 
 
 OURS = Client("quadgate", lambda: Path(sys.executable), _our_command, _our_receipts, lambda _: "quadgate driver")

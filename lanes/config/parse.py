@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 SOURCES = Path(sys.argv[1]).resolve()
-OTHER_ENV = ("PATH", "PYTHONHASHSEED", "HF_HUB_OFFLINE", "VLLM_PLUGINS")  # not the engine's own
+_SAYS = re.compile(r"\b(log|logger|warn|warning|info|debug|error|print)\b")  # tells of a key, and looks nothing up
+OTHER_ENV = ("PATH", "PYTHONHASHSEED", "HF_HUB_OFFLINE", "VLLM_PLUGINS", "HIP_VISIBLE_DEVICES")  # not the engine's own
 
 
 class Asked(dict):  # type: ignore[type-arg]
@@ -49,15 +50,37 @@ class Asked(dict):  # type: ignore[type-arg]
 
 
 def literals(*places: str) -> set[str]:
-    """Return the string literals that stand as first argument of a call below these paths: the keys that the code reads."""
+    """Return the keys that the code below these paths looks up in an extra configuration.
+
+    That is `extra.get("key")`, `get_extra_value("key")`, `extra["key"]` or `"key" in extra`. A text that stands as the argument of any other call
+    (a log line, a name) is read by nobody.
+    """
     found: set[str] = set()
     for place in places:
         path = SOURCES / place
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call):
-                    found |= {a.value for a in node.args[:1] if isinstance(a, ast.Constant) and isinstance(a.value, str)}
+            found |= keys_read(file.read_text(encoding="utf-8"))
     return found
+
+
+def keys_read(source: str) -> set[str]:
+    """Return the keys that one file looks up in something that is called extra."""
+    looked_up: list[tuple[ast.expr, ast.expr]] = []  # where, and the key
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and node.args:
+            looked_up.append((node.func, node.args[0]))
+        elif isinstance(node, ast.Subscript):
+            looked_up.append((node.value, node.slice))
+        elif isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            looked_up.append((node.comparators[0], node.left))
+    return {
+        key.value
+        for where, key in looked_up
+        if isinstance(key, ast.Constant)
+        and isinstance(key.value, str)
+        and "extra" in ast.unparse(where).lower()
+        and not _SAYS.search(ast.unparse(where))
+    }
 
 
 def parsed(parser: argparse.ArgumentParser, argv: list[str], what: str, problems: list[str]) -> Any:
@@ -194,7 +217,7 @@ def problems_of(rendered: dict[str, Any]) -> list[str]:
     """Ask those whom a rendering concerns."""
     problems: list[str] = []
     for name, content in rendered["files"].items():
-        if name == "lmcache.yaml":
+        if name.rpartition("/")[2] == "lmcache.yaml":
             lmcache_file(content, problems)
     for process in rendered["processes"]:
         program, *argv = process["argv"]

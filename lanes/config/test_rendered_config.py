@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks" / "roles" / "offload"))
-from engine_stack import RELEASES, describe  # noqa: E402
+from engine_stack import RELEASES, describe, describe_all  # noqa: E402
 
 PARSERS = ROOT / "var" / "parsers"
 ENGINE = {
@@ -33,6 +33,7 @@ ENGINE = {
 }
 RESET = ("native",)  # cooled by the developers' endpoint, which is open only then
 ACCELERATORS, BY_ACCELERATOR = ("cuda", "ascend", "cpu"), ("lmcache-gds", "hicache-file")
+SPREAD = ("lmcache-gds", "lmcache-mp-native", "native", "hicache-file")  # over stages and instances
 MOONCAKE = {"master": "127.0.0.1:50051", "segment_gib": 4, "local_hostname": "gpu01"}
 OFFLOADS: dict[str, tuple[str, dict[str, Any]]] = {
     "lmcache-fs": ("vllm", {"kind": "lmcache", "storage": "fs"}),
@@ -57,6 +58,9 @@ MISSPELT = [
     ("lmcache-mp-native", "lmcache.mp.port lmcache.port"),
     ("native", "n_read_threads read_threads"),
     ("native", "cpu_bytes_to_use cpu_bytes"),
+    ("native", "cpu_bytes_to_use OffloadKey"),  # stands in vLLM's sources, and is no key that is looked up
+    ("lmcache-fs", "fs_connector_use_odirect BATCHED_REMOVE"),  # in LMCache's
+    ("lmcache-gds instances", "save_unfull_chunk save_unfull_chunks"),  # in the files of each instance
     ("native", "TieringOffloadingSpec TieringSpec"),
     ("hicache-file", "--hicache-mem-layout --hicache-layout"),
     ("hicache-file", "SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR SGLANG_HICACHE_DIR"),
@@ -73,13 +77,21 @@ def rendered(name: str, **engine: Any) -> dict[str, Any]:
     return describe({**ENGINE, "kind": kind, **cool, **engine}, offload, keys, {**PLACE, "kv_dir": "/mnt/quadgate/array/kv/a1"})
 
 
+def instances(name: str) -> dict[str, Any]:
+    """Return TP4 x 2 on one host: each instance with ports, accelerators and files of its own."""
+    kind, offload = OFFLOADS[name]
+    engine = {**ENGINE, "kind": kind, "tensor_parallel": 4}
+    return describe_all(engine, offload, {"mount_path": "array"}, {**PLACE, "instances": 2, "kv_dir": "/mnt/quadgate/array/kv/a1"})
+
+
 def without_external_kv(kind: str) -> dict[str, Any]:
     return describe({**ENGINE, "kind": kind}, None, {}, {**PLACE, "kv_dir": None})
 
 
 def misspelt(name: str, change: str) -> dict[str, Any]:
     old, new = change.split(" ")
-    sound = json.dumps(rendered(name))
+    plain = name.partition(" ")[0]
+    sound = json.dumps(rendered(name) if plain == name else instances(plain))
     assert old in sound
     broken: dict[str, Any] = json.loads(sound.replace(old, new))
     return broken
@@ -91,6 +103,8 @@ def problems() -> dict[str, list[str]]:
     subprocess.run([str(ROOT / "tools" / "parsers.sh")], check=True, timeout=1200)
     asked = {name: rendered(name) for name in OFFLOADS}
     asked.update({f"{name} {accelerator}": rendered(name, accelerator=accelerator) for name in BY_ACCELERATOR for accelerator in ACCELERATORS})
+    asked.update({f"{name} pipeline": rendered(name, tensor_parallel=4, pipeline_parallel=2) for name in SPREAD})
+    asked.update({f"{name} instances": instances(name) for name in SPREAD})
     asked.update({kind: without_external_kv(kind) for kind in ("vllm", "sglang")})
     asked.update({f"{name} {change}": misspelt(name, change) for name, change in MISSPELT})
     argv = [str(PARSERS / "venv/bin/python"), str(ROOT / "lanes/config/parse.py"), str(PARSERS / "src")]
@@ -109,6 +123,12 @@ def test_the_parsers_of_the_pinned_releases_take_every_flag_and_key(name: str, p
 @pytest.mark.parametrize("name", BY_ACCELERATOR)
 def test_they_take_it_for_every_accelerator(name: str, accelerator: str, problems: dict[str, list[str]]) -> None:
     assert problems[f"{name} {accelerator}"] == []
+
+
+@pytest.mark.parametrize("way", ["pipeline", "instances"])
+@pytest.mark.parametrize("name", SPREAD)
+def test_they_take_it_in_pipeline_stages_and_in_several_instances(name: str, way: str, problems: dict[str, list[str]]) -> None:
+    assert problems[f"{name} {way}"] == []
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,47 @@ def test_an_archive_with_another_image_is_refused_and_says_what_was_in_it(tmp_pa
     told = lab.play("engine_vllm", site=container(tmp_path, image_id="sha256:" + "0" * 64))
     assert told.rc != 0
     assert "Loaded image ID: " + made in told.output
+    removed = lab.play("engine_vllm", site={}, engine_vllm_state="absent")
+    assert removed.rc == 0, removed.output
+    assert lab.kit.changes() == {}  # the wrong one, which we loaded, is gone too
+
+
+def test_an_installation_that_breaks_off_is_begun_again_and_a_removal_takes_away_what_it_left(tmp_path: Path) -> None:
+    lab, wheels = RoleLab(tmp_path), tmp_path / "wheels"
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    engine = {"kind": "vllm", "accelerator": "rocm", "port": 1, "model": "m", "model_dir": str(tmp_path / "model"), "venv": str(tmp_path / "venv")}
+    site = {"engine": {**engine, "wheelhouse": str(wheels), "packages": ["vllm==0.33.0"]}}
+    tiny_wheel(wheels, "vllm", "0.33.0", {"vllm": ""}, needs=["not-carried==1.0"])
+    assert (first := lab.play("engine_vllm", site=site)).rc != 0, first.output
+    record = json.loads((lab.root / "engine" / "engine.json").read_text())
+    assert (record["state"], record["venv"]) == ("installing", engine["venv"])
+    assert (again := lab.play("engine_vllm", site=site)).rc != 0, again.output  # not passed over because there is a Python
+    tiny_wheel(wheels, "vllm", "0.33.0", {"vllm": ""})
+    assert (good := lab.play("engine_vllm", site=site)).rc == 0, good.output
+    assert list((tmp_path / "venv").glob("lib/python*/site-packages/vllm-0.33.0.dist-info"))
+    assert json.loads((lab.root / "engine" / "engine.json").read_text())["state"] == "installed"
+    assert (second := lab.play("engine_vllm", site=site)).changed == 0, second.output
+    tiny_wheel(wheels, "vllm", "0.34.0", {"vllm": ""}, needs=["not-carried==1.0"])
+    site["engine"]["packages"] = ["vllm==0.34.0"]
+    assert (broken := lab.play("engine_vllm", site=site)).rc != 0, broken.output
+    removed = lab.play("engine_vllm", site={}, engine_vllm_state="absent")
+    assert removed.rc == 0, removed.output
+    assert (tmp_path / "venv").exists() is False
+    assert (tmp_path / "model" / "config.json").exists()
+
+
+def test_an_environment_of_the_sites_own_without_the_engine_is_refused_and_left(tmp_path: Path) -> None:
+    lab = RoleLab(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    (tmp_path / "venv" / "bin" / "python").symlink_to(sys.executable)
+    engine = {"kind": "sglang", "accelerator": "rocm", "port": 1, "model": "m", "model_dir": str(tmp_path / "model"), "venv": str(tmp_path / "venv")}
+    told = lab.play("engine_vllm", site={"engine": engine})
+    assert told.rc != 0
+    assert "sglang is not in it" in told.output
+    assert [p.name for p in (tmp_path / "venv").iterdir()] == ["bin"]
 
 
 BUILDS_A_MODEL = """

@@ -38,7 +38,11 @@ def test_xfs_on_a_loop_device_is_made_with_its_stripes_takes_o_direct_and_goes_w
 def engine_of_the_site(lab: PlaybookLab, root: Path) -> dict[str, Any]:
     """Return an engine whose environment and model the site has brought itself: the role uses them and never takes them away."""
     (lab.folder / "venv/bin").mkdir(parents=True)
-    (lab.folder / "venv/bin/python").symlink_to(sys.executable)
+    (lab.folder / "packages").mkdir()
+    (lab.folder / "packages" / "vllm.py").write_text("")
+    program = lab.folder / "venv/bin/python"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={lab.folder}/packages exec {sys.executable} "$@"\n')
+    program.chmod(0o755)
     (lab.folder / "model").mkdir()
     (lab.folder / "model/config.json").write_text("{}")
     return {

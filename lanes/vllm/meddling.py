@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import mmap
 import shutil
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from app.demo.medium import mounts
+
 Deed = Callable[[Path], None]  # given the folder of the job; comes back when it is done
 LOOK_S = 0.02
 
 
 class Meddler:
-    """Watches the jobs of a demo's local targets, and does one deed to the first that stored on the medium `disk`."""
+    """Watches the jobs of a demo's local targets, and does one deed to the first of which `when` is true: by default, that stored on `disk`."""
 
-    def __init__(self, out: Path, deed: Deed) -> None:
+    def __init__(self, out: Path, deed: Deed, when: Callable[[Path], bool] | None = None) -> None:
         self.done = False
-        self._lab, self._deed = out / "state" / "lab", deed
+        self._lab, self._deed, self._when = out / "state" / "lab", deed, when or has_stored
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -35,7 +38,7 @@ class Meddler:
 
     def _watch(self) -> None:
         while not self._over.wait(LOOK_S):
-            job = next((job for job in self._lab.glob("*/*/jobs/*") if has_stored(job)), None)
+            job = next((job for job in self._lab.glob("*/*/jobs/*") if self._when(job)), None)
             if job is not None:
                 self._deed(job)
                 self.done = True
@@ -49,6 +52,21 @@ def has_stored(job: Path) -> bool:
         return of_the_candidate and any('"store"' in line for line in (job / "phases.jsonl").read_text().splitlines())
     except (OSError, ValueError):  # it has only begun
         return False
+
+
+def is_the_first_of_g3(job: Path) -> bool:
+    """Tell whether a job is G3's first, of the baseline, which has no medium: the candidate's comes next."""
+    try:
+        given = read(job / "job.json")
+    except (OSError, ValueError):
+        return False
+    return str(given["workload"]["set"]).startswith("g3") and not given["engine"]["kv_dirs"]
+
+
+def unmount(job: Path) -> None:
+    """Unmount every medium of the demo, as a reboot does with a mount that is not persistent."""
+    for point in mounts(job.parents[4]):
+        subprocess.run(["umount", point], check=True)
 
 
 def keep_warm(job: Path) -> None:

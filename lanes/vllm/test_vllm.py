@@ -17,7 +17,7 @@ import pytest
 
 from app.demo.medium import lacking, mounts
 from lanes.vllm.conftest import begin, follow, summary_of, traces
-from lanes.vllm.meddling import change_the_hash_seed, delete_files, keep_warm
+from lanes.vllm.meddling import Meddler, change_the_hash_seed, delete_files, is_the_first_of_g3, keep_warm, unmount
 from lanes.vllm.short import write_short
 
 MOUNTED_S = 600  # until the medium is there: G1 comes first, and an engine may have to be installed
@@ -53,7 +53,8 @@ def test_the_path_is_sound_when_nobody_meddles_with_it(short_demo, out):
     summary = short_demo()
     assert [gate(summary, name)[0] for name in ("G1", "G2", "G3")] == ["pass"] * 3, gate(summary, "G3")
     proved = candidate_of(out)
-    wanted = ("hbm_cold", "page_cache_cold", "engine_restarted_cold", "external_hits", "device_bytes", "store_complete", "equal_work", "failures")
+    wanted = ("hbm_cold", "page_cache_cold", "engine_restarted_cold", "on_its_medium", "external_hits", "device_bytes", "store_complete")
+    wanted = (*wanted, "equal_work", "failures")
     assert {name: proved[name] for name in wanted} == dict.fromkeys(wanted, "holds")
     if lacking(out) is None:
         assert medium_of(out) == {"xfs"}
@@ -75,6 +76,22 @@ def test_what_was_meddled_with_never_passes_and_is_told_by_its_cause(short_demo,
     assert [gate(summary, name)[0] for name in ("G1", "G2")] == ["pass"] * 2
     found, why = gate(summary, "G3")
     assert (found, because in why) == (verdict, True), why
+    assert traces(out) == []
+
+
+def test_a_medium_that_is_gone_before_the_candidate_stores_is_refused_and_never_passes(out, engine):
+    """A mount that did not come back after a reboot: without the check, KV would lie on the system disk, and every other claim would hold."""
+    if why := lacking(out):
+        pytest.skip(f"NOT RUN: KV lies in a plain directory here, so there is no mount to lose: {why.en}.")
+    file = write_short(out.with_suffix(".yaml"), engine)
+    with Meddler(out, unmount, is_the_first_of_g3) as meddler:
+        follow(begin("--engine", engine, "--out", str(out), "--engagement", str(file), "--until", "G3"))
+    assert meddler.done
+    summary = summary_of(out)
+    assert [gate(summary, name)[0] for name in ("G1", "G2")] == ["pass"] * 2
+    assert gate(summary, "G3")[0] != "pass"
+    told = (path.read_bytes() for path in (out / "state").rglob("*") if path.is_file())
+    assert any(b"Nothing was stored. Mount the medium" in content for content in told)
     assert traces(out) == []
 
 

@@ -26,6 +26,9 @@ def rendered_arms(site: Mapping[str, Any], root: str) -> dict[str, Any]:
     """Return {arm: {connector, kv_tier files}} of every arm, so that a setting that cannot be is refused before anything is installed."""
     found = {}
     for arm, keys in (site.get("arms") or {}).items():
+        medium = (keys or {}).get("mount_path")
+        if medium and site.get("simulated") is False and medium not in (site.get("volume") or {}):
+            raise ValueError(f"targets.arms.{arm}.mount_path is {medium}, and targets.volume describes no medium of that name. Describe it there.")
         place = {"kv_dir": f"{root}/kv/ARM", "folder": f"{root}/engine/ARM", "port": site["engine"].get("port")}
         made = describe(site["engine"], site.get("offload"), keys or {}, place)
         found[arm] = {"connector": made["connector"], "files": sorted(made["files"]), "processes": [p["name"] for p in made["processes"]]}

@@ -14,6 +14,7 @@ from tests.bundles.truth import Truth
 
 MODEL_LABELS = '{engine="0",model_name="lab"}'
 KV_BYTES, BLOCK, GPU_BLOCKS = 16, 4096, 320
+MEDIUM: dict[str, Any] = {"dir": "/kv", "mount_point": "/", "fs_types": ["xfs"], "sources": ["/dev/md/qg-array"]}
 SECOND = 10**9
 WALL = 10**18  # ns by which the wall clock is ahead of the monotonic one
 
@@ -97,6 +98,9 @@ class Job:
                 "tier": tier,
                 "fs_type": "xfs" if self.recovers else None,
                 "dir": "/kv" if self.recovers else None,
+                "source": "/dev/md127" if self.recovers else None,
+                "names": MEDIUM["sources"] if self.recovers else [],
+                "mount_point": "/" if self.recovers else None,
                 "files": 10 if self.recovers else 0,
                 "bytes": stored,
                 "resident_bytes": 0,
@@ -202,7 +206,7 @@ class Job:
                 "kind": self.spec.params["kind"],
                 "fence": 1,
                 "host": HOST,
-                "engine": {"kv_dirs": ["/kv"] if self.recovers else []},
+                "engine": {"kv_dirs": ["/kv"] if self.recovers else [], "media": [MEDIUM] if self.recovers else []},
                 "arm": arm,
             },
             "engine.json": {

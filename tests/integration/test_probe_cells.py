@@ -27,14 +27,19 @@ def place():
 def test_cells_come_behind_the_measurement_cold_with_bytes_and_times_and_a_missing_tool_is_said(place):
     weights = place / "weights"
     weights.mkdir()
-    (weights / "model-00001.safetensors").write_bytes(b"w" * (3 << 20))
+    (place / "blob").write_bytes(b"w" * (3 << 20))
+    (weights / "model-00001.safetensors").symlink_to(place / "blob")  # as a store of models lays them out
     wanted = [
         {"cell": "checkpoint", "bytes": 1 << 20},
         {"cell": "tier_read", "bytes": 1 << 16, "threads": 2},
         {"cell": "ib_write_bw", "pairs": [{"device": "mlx5_0", "peer": "192.0.2.1"}]},
-        {"cell": "model_load", "weights": str(weights)},
+        {"cell": "model_load"},
     ]
     spec = with_lab(place, "cells", phases={**PHASES, "canary": False}, cells=wanted)
+    spec["engine"]["model_dir"] = str(weights)
+    started = json.loads((place / "engine-spec.json").read_text())
+    started["argv"] = ["sh", "-c", f'cat {weights}/* > /dev/null; exec "$@"', "sh", *started["argv"]]  # what an engine does that has weights
+    (place / "engine-spec.json").write_text(json.dumps(started))
     folder, end = run(place, spec)
     assert end["outcome"] == "done", (folder / "job.log").read_text()
     rows = {row["cell"]: row for row in lines(folder / "cells.jsonl")}
@@ -42,6 +47,8 @@ def test_cells_come_behind_the_measurement_cold_with_bytes_and_times_and_a_missi
     for kind, size in (("checkpoint", 16 << 20), ("tier_read", 1 << 16), ("model_load", 3 << 20)):
         row = rows[kind]
         assert (row["bytes"], row["cold"], row["ended_ns"] > row["started_ns"]) == (size, True, True), row
+    load = rows["model_load"]
+    assert load["disk_after"]["read_sectors"] - load["disk_before"]["read_sectors"] >= (3 << 20) // 512  # cold, so the device was asked
     assert rows["model_load"]["started_ns"] < rows["model_load"]["healthy_ns"] < rows["model_load"]["ended_ns"]
     assert rows["tier_read"]["proof"]["resident_bytes"] == 0
     assert "not installed" in rows["ib_write_bw"]["matrix"][0]["problem"]

@@ -19,6 +19,7 @@ NEVER_PROVEN = (
     "page_cache_cold",
     "engine_restarted_cold",
     "array_cold",
+    "on_its_medium",
     "external_hits",
     "device_bytes",
     "store_complete",

@@ -1,14 +1,18 @@
 """The limits of `make bench-client`, from outcomes that are written by hand; the launcher's account of a process tree."""
 
+import argparse
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from lanes.bench_client import launch
+from lanes.bench_client.__main__ import _again
 from lanes.bench_client.cell import Outcome
+from lanes.bench_client.clients import OURS
 from lanes.bench_client.table import Row, breaches, markdown
 
 MS = 1_000_000
@@ -52,6 +56,40 @@ def test_the_page_names_who_did_not_run_and_each_broken_limit():
     assert "| gone | NOT RUN: cannot be installed |" in text
     assert "NOT KEPT: c16: nothing to compare" in text
     assert "All kept." not in text
+
+
+def test_the_page_gives_each_clients_own_ttft_beside_its_error():
+    ours = row("us", [MS] * 100)
+    ours.outcomes[0].ttfts = [150 * MS] * 98 + [200 * MS] * 2
+    text = markdown([ours, row("peer", [2 * MS] * 100, 3)], [], {}, "us")
+    head = next(line for line in text.splitlines() if line.startswith("| concurrency | client"))
+    (mine, theirs) = (line.split(" | ") for line in text.splitlines() if line.startswith("| 16 | ") and len(line.split(" | ")) > 6)
+    assert head.split(" | ")[3:5] == ["TTFT p50 ms", "TTFT p99 ms"]
+    assert (mine[3:5], theirs[3:5]) == (["150.00", "200.00"], ["-", "-"])
+    assert len(mine) == len(theirs) == len(head.split(" | "))
+
+
+def test_the_page_says_against_whom_the_limits_were_kept():
+    rows = [row("us", [MS] * 100), row("peer", [3 * MS] * 100, 3), Row("gone", 16, not_run="cannot be installed")]
+    text = markdown(rows, breaches(rows, "us"), {}, "us")
+    assert "All kept." not in text
+    assert "All kept against those that ran" in text
+    assert "c16: peer (NOT RUN: gone)" in text
+
+
+@pytest.mark.parametrize(("read", "said"), [(779_000, "would NOT keep the limit at p99: 0.779 ms against 0.5 of 1.394 ms"), (600_000, "would keep")])
+def test_the_page_says_what_our_loop_alone_would_have_kept(read, said):
+    ours = row("us", [39_000] * 100)
+    ours.outcomes[0].read_errors = [read] * 100
+    assert said in markdown([ours, row("peer", [1_394_000] * 100, 3)], [], {}, "us")
+
+
+def test_an_earlier_run_gives_the_same_page_again(tmp_path):
+    rows = [row(OURS.name, [MS] * 100), row("peer", [3 * MS] * 100, 3)]
+    (tmp_path / "rows.json").write_text(json.dumps({"rows": [asdict(one) for one in rows], "facts": {"when": "then"}}))
+    options = argparse.Namespace(earlier=tmp_path / "rows.json", out=tmp_path / "page.md")
+    assert _again(options) == 0
+    assert (tmp_path / "page.md").read_text() == markdown(rows, [], {"when": "then"}, OURS.name)
 
 
 def test_the_launcher_counts_what_orphans_used_and_passes_the_exit_code_on(tmp_path):

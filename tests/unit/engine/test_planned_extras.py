@@ -51,6 +51,15 @@ def test_cells_come_with_the_settings_of_their_arm_and_of_the_simulated_rack():
         job(baseline, site)
 
 
+def test_the_weights_of_a_model_load_are_those_that_the_engine_loads():
+    plan = parse_plan({"workload": {"cells": ["model_load"]}})
+    step, loads = run_step(plan, key="run-2", arm="candidate", run_index=2, prompts="g3", store=True), {**ENGINE, "model_dir": "/mnt/array/m"}
+    made = job(step, {}, loads)
+    assert (made["cells"], made["engine"]["model_dir"]) == ([{"cell": "model_load", "weights": "/mnt/array/m"}], "/mnt/array/m")
+    with pytest.raises(ValueError, match=r"weights is /w, and the engine loads /mnt/array/m"):
+        job(step, {"cells": {"model_load": {"weights": "/w"}}}, loads)
+
+
 def test_without_cells_nothing_is_asked_for():
     step = run_step(parse_plan(), key="run-1", arm="baseline", run_index=1, prompts="g3", store=True)
     assert "cells" not in job(step, {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,14 @@ SAME = {"accelerator": "MI308X", "count": 8, "framework": "vllm 0.20.1", "model"
 FIXTURES = Path(__file__).parents[1] / "readers/fixtures"
 
 
-def with_cells(evidence: Evidence, *, seconds: dict[str, float], cold: bool = True) -> Evidence:
+READ = {"disk_before": {"read_sectors": 7}, "disk_after": {"read_sectors": 7 + 5_230_000_000 // 512 + 1}, "nfs_before": None, "nfs_after": None}
+
+
+def with_cells(evidence: Evidence, *, seconds: dict[str, float], cold: bool = True, **counted: Any) -> Evidence:
     for run, arm in (("run-1", "baseline"), ("run-2", "candidate"), ("run-3", "candidate"), ("run-4", "baseline")):
         ns = int(seconds[arm] * 10**9)
         rows = [
-            {"cell": cell, "started_ns": 10**9, "ended_ns": 10**9 + ns, "bytes": 5_230_000_000, "cold": cold, "boot_id": "b"}
+            {"cell": cell, "started_ns": 10**9, "ended_ns": 10**9 + ns, "bytes": 5_230_000_000, "cold": cold, "boot_id": "b", **READ, **counted}
             for cell in ("model_load", "checkpoint", "tier_read")
         ]
         evidence.files[evidence.path(run, "cells.jsonl")] = journal(rows)
@@ -53,6 +57,24 @@ def test_without_a_cell_the_claim_stands_under_not_tested_and_a_warm_one_is_inco
     assert {"g3.model_load_speedup", "g3.checkpoint_speedup", "g3.tier_read_bandwidth"} <= names
     warm = checks(with_cells(g3_evidence(Truth(), small_plan(TINY)), seconds={"baseline": 6.17, "candidate": 1.0}, cold=False))
     assert warm["g3.model_load_speedup"]["verdict"] == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("counted", "shown"),
+    [
+        ({"disk_after": {"read_sectors": 1_000_000}}, False),  # the engine loaded from somewhere else, or from memory
+        ({"disk_after": None}, False),
+        ({"disk_after": {}}, False),
+        ({"disk_before": None, "disk_after": None}, True),  # nothing below it counts
+        ({"disk_before": None, "disk_after": None, "nfs_before": {"server_read_bytes": 1}, "nfs_after": {"server_read_bytes": 5_230_000_001}}, True),
+        ({"disk_before": None, "disk_after": None, "nfs_before": {"server_read_bytes": 1}, "nfs_after": {"server_read_bytes": 9}}, False),
+    ],
+)
+def test_a_model_load_is_shown_where_as_many_bytes_were_read_as_the_weights_have(counted, shown):
+    load = checks(with_cells(g3_evidence(Truth(), small_plan(TINY)), seconds={"baseline": 6.17, "candidate": 1.0}, **counted))[
+        "g3.model_load_speedup"
+    ]
+    assert (load["verdict"] == "pass", load["value"] is not None) == (shown, shown)
 
 
 def test_a_published_figure_stands_beside_the_measured_one_on_an_equal_platform_only():

@@ -40,6 +40,32 @@ def test_every_arm_of_the_example_is_the_same_software_but_for_its_medium() -> N
     assert engine("placebo")["arm"] == candidate["arm"]
 
 
+def test_every_arm_says_on_which_mount_its_kv_must_lie() -> None:
+    array, nfs = {"sources": ["/dev/md/qg-array"], "fs_types": ["xfs"]}, {"sources": ["192.0.2.40:/export/kv"], "fs_types": ["nfs", "nfs4"]}
+    assert engine("candidate")["media"] == [{"dir": "/mnt/quadgate/array/kv/a1", "mount_point": "/mnt/quadgate/array", **array}]
+    assert engine("baseline")["media"] == [{"dir": "/mnt/quadgate/nfs/kv/a1", "mount_point": "/mnt/quadgate/nfs", **nfs}]
+    assert engine("recompute")["media"] == []
+    assert engine("candidate", rack="roce")["media"] is None  # what a simulated rack mounts the kernel does not know
+    folder = {"array": {"kind": "directory", "mount": "/data", "source": "fx:/kv", "fs_type": "lustre", "mount_point": "{root}/x"}}
+    row = {"dir": "/data/kv/a1", "mount_point": "/var/tmp/quadgate/x", "fs_types": ["lustre"], "sources": ["fx:/kv"]}
+    assert engine("candidate", volume=folder)["media"] == [row]
+
+
+def test_an_arm_may_load_its_model_from_its_own_medium() -> None:
+    site_arms = {**SITE["arms"], "candidate": {**SITE["arms"]["candidate"], "model_dir": "/mnt/quadgate/array/m"}}
+    found, baseline = engine("candidate", arms=site_arms), engine("baseline", arms=site_arms)
+    assert (found["model_dir"], found["arm"]["model_dir"], baseline["model_dir"]) == (("/mnt/quadgate/array/m",) * 2 + (SITE["engine"]["model_dir"],))
+    assert "/mnt/quadgate/array/m" in found["files"][found["spec_path"]]["argv"]
+    assert {k for k in {*found["arm"], *baseline["arm"]} if found["arm"].get(k) != baseline["arm"].get(k)} == {
+        *("mount_path", "device", "transport", "model_dir"),
+    }
+
+
+def test_a_real_site_whose_medium_nobody_describes_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"mount_path array, and targets\.volume describes no medium of that name"):
+        engine("candidate", volume={}, simulated=False)
+
+
 def test_the_recompute_arm_has_no_connector() -> None:
     alone = engine("recompute")
     assert alone["kv_dirs"] == []

@@ -8,9 +8,12 @@ import tempfile
 
 import pytest
 from probe import vitals
+from probe.cells import weight_files
 from probe.cells_io import NAME, read_tier, write_checkpoint
 from probe.cells_tools import bandwidth_matrix, raw_fio, steady
+from probe.coldness import drop_cache, residency
 from probe.errors import ProbeError, Refused
+from probe.files import walk_files
 from probe.jobspec import check
 from probe.preflight import before_job, journal_bytes, require_larger_than_caches, require_medium, require_room, store_bytes
 
@@ -43,6 +46,31 @@ def test_a_checkpoint_is_written_whole_synced_measured_and_taken_away(disk):
     assert row["ended_ns"] - row["started_ns"] >= row["fsync_ns"] > 0
     assert row["slowest_bytes_per_s"] > 0
     assert not os.path.exists(os.path.join(disk, NAME))
+
+
+def test_a_models_files_are_what_its_index_lists_behind_their_links_and_a_link_to_nothing_is_no_proof(disk):
+    store, model = os.path.join(disk, "blobs"), os.path.join(disk, "snapshot")
+    os.makedirs(store)
+    os.makedirs(model)
+    for n in (1, 2, 3):
+        with open(os.path.join(store, f"b{n}"), "wb") as file:
+            file.write(b"w" * 9000)
+        os.symlink(f"../blobs/b{n}", os.path.join(model, f"model-{n}.safetensors"))
+    os.symlink("../snapshot", os.path.join(model, "again"))  # leads back
+    assert sorted(map(os.path.basename, weight_files(model))) == ["b1", "b2", "b3"]
+    assert list(walk_files(model)) == []
+    proof = drop_cache(model, links=True)
+    assert (proof["files"], proof["bytes"], proof["resident_bytes"]) == (3, 27000, 0)
+    with open(os.path.join(store, "b2"), "rb") as file:
+        file.read()
+    assert residency(model, links=True)["resident_bytes"] == 9000
+    with open(os.path.join(model, "model.safetensors.index.json"), "w", encoding="utf-8") as file:
+        json.dump({"weight_map": {"a": "model-1.safetensors", "b": "model-1.safetensors", "c": "model-2.safetensors"}}, file)
+    assert sorted(map(os.path.basename, weight_files(model))) == ["b1", "b2"]
+    os.unlink(os.path.join(store, "b2"))
+    for look in (weight_files, lambda folder: residency(folder, links=True)):
+        with pytest.raises(ProbeError, match=r"b2|model-2"):
+            look(model)
 
 
 def test_a_checkpoint_that_does_not_fit_is_refused_with_the_numbers(disk):

@@ -1,6 +1,6 @@
 """Switch the engine of this host to another arm: write its files, make room for its KV, and start it when there is something to store.
 
-`python3 -I - ORDER` with ORDER a JSON object {probe, root, attempt, fence, job, files: {path: content}, spec, kv_dirs, store, kv_bytes}. A run
+`python3 -I - ORDER` with ORDER a JSON object {probe, root, attempt, fence, job, files: {path: content}, spec, kv_dirs, media, store, kv_bytes}. A run
 that only measures needs no engine yet: its job restarts the engine itself, to begin cold. Once the job is known, nothing is touched.
 """
 
@@ -69,6 +69,8 @@ def main(order: Dict[str, Any]) -> None:
     for path, content in order["files"].items():
         write(path, content)
     kv_dirs: List[str] = order["kv_dirs"]
+    for medium in order.get("media") or []:  # before any folder is made: one that is made where nothing is mounted lies on the system disk
+        probe(order, "medium", "--dir", medium["dir"], "--declared", json.dumps(medium))
     for kv_dir in kv_dirs:
         enlist(kv_dir, order["root"])
     if order["store"]:

@@ -22,11 +22,13 @@ from engine_stack import describe_all as real_engine
 from engine_stack.describe import STOP_S, launch
 
 # What belongs to the medium. Every other key of an arm is the engine's software, and shows up as a difference between arms.
-MEDIUM = ("mount_path", "device", "transport", "mount_options", "address")
+MEDIUM = ("mount_path", "device", "transport", "mount_options", "address", "model_dir")
 # What the medium of the lab is able to do. On a real site nobody configures this, so it is no difference of configuration.
 NATURE = ("read_bytes_per_s", "cache_bytes_per_s")
 # Of the lab's physics, what one would find in the configuration of a real engine.
 SOFTWARE = ("kv_bytes_per_token", "block_tokens", "hbm_tokens", "max_num_seqs", "max_model_len")
+
+_REAL_ON_A_RACK = ("loop_xfs", "directory")  # what the kit never makes by simulated tools
 
 Facts = Mapping[str, Any]
 
@@ -44,6 +46,8 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
         raise ValueError(f"targets.engine.kind {kind} stands in for a real engine, and targets.simulated is false: nothing is measured so.")
     keys = dict(arms[arm] or {})
     root = str(host["root"])
+    if keys.get("model_dir") and kind in STAND_INS:
+        raise ValueError(f"The arm {arm} has a model_dir of its own, and an engine of kind {kind} has one model for all arms. Leave it out.")
     medium = keys.get("mount_path")
     if engine.get("cool") == "reset" and kind == "vllm_cpu":
         raise ValueError("targets.engine.cool is reset, and vLLM of kind vllm_cpu keeps no prefix cache that could be reset. Leave it out.")
@@ -57,7 +61,8 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
         "offload": site.get("offload"),
     }
     faults = {name: strength for name, strength in faults_of(site.get("faults"), arm, gate).items() if name in ENGINE_FAULTS}
-    return KINDS[kind](engine, keys, place, host, faults)
+    found = KINDS[kind](engine, keys, place, host, faults)
+    return {**found, "media": media_of_arm(site, str(medium), root, found["kv_dirs"]) if medium else []}
 
 
 def instances_of(engine: Mapping[str, Any]) -> int:
@@ -93,6 +98,28 @@ def medium_root(site: Mapping[str, Any], medium: str, root: str) -> str:
     """Return the folder for KV on a medium: below the mount point that the role `volume` made, or below our own root where nothing is mounted."""
     described = (site.get("volume") or {}).get(medium)
     return f"{described['mount']}/kv".replace("{root}", root) if described else f"{root}/kv/{medium}"
+
+
+def media_of_arm(site: Mapping[str, Any], medium: str, root: str, kv_dirs: list[str]) -> list[dict[str, Any]] | None:
+    """Return where each KV directory of an arm must lie, {dir, mount_point, fs_types, sources}; None where nothing describes the medium.
+
+    Of a plain folder its own keys `mount_point`, `fs_type` and `source` say it, if they are given. What a simulated rack mounts is on no list of
+    the kernel's, so nothing is held against it. Raises ValueError where a site that is not simulated describes no such medium.
+    """
+    described = (site.get("volume") or {}).get(medium)
+    if not described and site.get("simulated") is False:
+        raise ValueError(
+            f"An arm has the mount_path {medium}, and targets.volume describes no medium of that name: its KV would lie below {root}, wherever that "
+            "is. Describe it there (kind: directory, and its folder, where the site mounts it)."
+        )
+    if not described or (site.get("rack") and described["kind"] not in _REAL_ON_A_RACK):
+        return None
+    kinds = {"nfs": ["nfs", "nfs4"], "directory": [described["fs_type"]] if described.get("fs_type") else []}.get(described["kind"], ["xfs"])
+    source = described.get({"loop_xfs": "image", "nfs": "source", "directory": "source"}.get(described["kind"], "device"))
+    sources = [source or f"/dev/md/qg-{medium}"] if source or described["kind"] == "md_xfs" else []
+    point = described.get("mount_point") if described["kind"] == "directory" else described["mount"]
+    filled = [None if text is None else str(text).replace("{root}", root) for text in (point, *sources)]
+    return [{"dir": kv_dir, "mount_point": filled[0], "fs_types": kinds, "sources": filled[1:]} for kv_dir in kv_dirs]
 
 
 def array_stats(engine: Mapping[str, Any], medium: str) -> str | None:
@@ -154,6 +181,7 @@ def _vllm(
     argv, env, software, model = found["argv"], found["env"], found["software"], str(engine["model"])
     described = {
         "model": model,
+        "model_dir": str(engine["model_dir"]),
         "kv_dirs": [place["kv_dir"]] if place["kv_dir"] else [],
         "array_stats": None,
         "kv_token_bytes": int(engine.get("kv_bytes_per_token") or 16384),
@@ -173,6 +201,7 @@ def _real(
     if faults:
         raise ValueError(f"A real engine takes no faults, and {', '.join(sorted(faults))} is asked for. Use the simulated engine.")
     root = str(host["root"])
+    engine = {**engine, **({"model_dir": keys["model_dir"]} if keys.get("model_dir") else {})}  # the same model, on this arm's medium
     folder = f"{root}/engine/{_digest([dict(engine), place['offload'], keys, place['kv_dir'], place['port']])}"
     count = int(place["instances"])
     found = real_engine(engine, place["offload"], keys, {**place, "folder": folder})
@@ -180,6 +209,7 @@ def _real(
     started = launch(found["processes"], folder, host, str(engine.get("supervision") or "process"), stop_s)
     described = {
         "model": str(engine["model"]),
+        "model_dir": str(engine["model_dir"]),
         "kv_dirs": found["kv_dirs"],
         "array_stats": array_stats(engine, str(keys["mount_path"])) if keys.get("mount_path") else None,
         "kv_token_bytes": int(

@@ -66,7 +66,9 @@ def arm_job(
             "metrics_urls": engine.get("metrics_urls") or [],
             "idle": engine.get("idle"),
             "caches": engine.get("caches"),
+            "model_dir": engine.get("model_dir"),
             "kv_dirs": engine["kv_dirs"],
+            "media": engine.get("media"),
             "array_stats": engine["array_stats"],
             "declared": engine["declared"],
             **({"reset": engine["reset"]} if reset else {}),
@@ -220,6 +222,12 @@ def _cells(engine: Mapping[str, Any], step: Mapping[str, Any], site: Mapping[str
         row = {"cell": kind, **given, **(by_arm.get(step["arm"]) or {})}
         if site.get("rack") and kind in _TOOLS:
             row.setdefault("path_prefix", [f"{host['root']}/rack/bin"])
+        loads = engine.get("model_dir")
+        if kind == "model_load" and loads and row.setdefault("weights", loads) != loads:
+            raise ValueError(
+                f"targets.cells.model_load.weights is {row['weights']}, and the engine loads {loads}. Leave it out; an arm with the model on another "
+                "medium says so by its own model_dir."
+            )
         if lacking := [key for key in _CELLS[kind] if key not in row]:
             raise ValueError(f"The plan asks for the cell {kind}, and targets.cells.{kind} lacks {', '.join(lacking)}.")
         rows.append(row)

@@ -29,6 +29,7 @@ def describe(engine: Mapping[str, Any], software: Mapping[str, Any], place: Mapp
     argv += ["--host", "127.0.0.1", "--port", str(place["port"]), "--enforce-eager", "--no-enable-prefix-caching", "--no-enable-chunked-prefill"]
     argv += ["--block-size", str(settings["block_size"]), "--max-model-len", str(settings["max_model_len"])]
     argv += ["--max-num-batched-tokens", str(settings["max_num_batched_tokens"]), "--enable-prompt-tokens-details", "--seed", "0"]
+    argv.append("--disable-uvicorn-access-log")
     env = {
         "VLLM_TARGET_DEVICE": "cpu",
         "VLLM_CPU_KVCACHE_SPACE": str(settings["kvcache_space_gib"]),

@@ -119,6 +119,7 @@ def _contained(engine: Mapping[str, Any], process: Mapping[str, Any], kv_dir: st
     image = image_of(engine)
     name = CONTAINER if process["name"] == "engine" else f"quadgate-{process['name']}"
     argv = [str(engine.get("runtime") or "docker"), "run", "--rm", "--name", name, "--pull", "never", "--network", "host", "--ipc", "host"]
+    argv += ["--log-driver", "none"]  # what it says comes to us; the runtime would keep a second copy that nothing bounds
     argv += ["--ulimit", "memlock=-1", *DEVICES[str(engine["accelerator"])]]
     if engine["accelerator"] == "ascend":
         first = int(engine.get("first_device") or 0)

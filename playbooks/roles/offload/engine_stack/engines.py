@@ -26,6 +26,7 @@ def vllm(settings: Settings) -> Dict[str, Any]:
         str(e["port"]),
         "--seed",
         "0",
+        "--disable-uvicorn-access-log",  # 72 h of one line a request
         "--enable-prompt-tokens-details",
         "--enable-per-request-metrics",
     ]
@@ -71,6 +72,8 @@ def sglang(settings: Settings) -> Dict[str, Any]:
         str(e["port"]),
         "--random-seed",
         "0",
+        "--log-level-http",
+        "warning",  # no line a request, for 72 h
         "--enable-metrics",
         "--enable-cache-report",
     ]

@@ -42,7 +42,7 @@ DEFAULTS: Dict[str, Any] = {
     },
 }
 COOLS = ("restart", "reset")  # how the GPU cache is made cold before each run
-MEDIUM = ("mount_path", "device", "transport", "mount_options", "address")
+MEDIUM = ("mount_path", "device", "transport", "mount_options", "address", "model_dir")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""docker: load, pull, image inspect and image rm over a table of images. As the real one does, load forgets the digest that a registry gave."""
+"""docker: load, pull, image inspect, ls and rm over a table of images. As the real one does, load forgets the digest that a registry gave."""
 
 import hashlib
 import json
@@ -16,6 +16,9 @@ def main(argv: List[str], _: Dict[str, Any]) -> int:
         return _load(argv[argv.index("--input") + 1])
     if argv[1:2] == ["pull"]:
         return _pull(words[-1])
+    if argv[1:3] == ["image", "ls"]:
+        print("\n".join(state.changes().get("images", {})))
+        return 0
     if argv[1:3] in (["image", "inspect"], ["image", "rm"]):
         return {"inspect": _inspect, "rm": _remove}[argv[2]](argv[-1])
     sys.stderr.write("docker: not simulated: %s\n" % " ".join(argv[1:]))

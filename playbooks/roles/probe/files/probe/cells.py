@@ -13,9 +13,10 @@ from probe import clock
 from probe.cells_client import client_cell
 from probe.cells_io import read_tier, write_checkpoint
 from probe.cells_tools import bandwidth_matrix, raw_fio
-from probe.coldness import diskstats, drop_cache
+from probe.coldness import diskstats, drop_cache, mountstats
 from probe.engine import GRACE_S
 from probe.errors import Ended, ProbeError
+from probe.files import read_json, walk_files
 from probe.session import Session
 
 FIRST_TOKEN_LABEL = "cell-first-token"
@@ -42,11 +43,17 @@ def run_cells(session: Session) -> None:
 
 
 def _model_load(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
-    """Stop the engine, put its weights out of memory, start it: the time to healthy and to the first token. `weights` names the directory."""
+    """Stop the engine, put its weights out of memory, start it: the time to healthy and to the first token.
+
+    The weights are those that the engine loads: `engine.model_dir` of the job file; only of an engine without a model the cell's own `weights`.
+    `bytes` is what must be read of them, and the counters of device and mount around the time tell whether it was.
+    """
     engine, job = session.engine, session.job
+    folder = str(session.spec["engine"].get("model_dir") or spec["weights"])
+    files = weight_files(folder)
     engine.control("stop", job.sleep)
-    proof = _without_list(drop_cache(str(spec["weights"])))
-    before, started = diskstats(str(spec["weights"])), clock.mono_ns()
+    proof = _without_list(drop_cache(folder, links=True))
+    before, started = _read_below(files), clock.mono_ns()
     limit = float(spec.get("timeout_s") or engine.start_s)
     engine.control("start", job.sleep, limit + GRACE_S)
     engine.wait_healthy(job.sleep, limit)
@@ -57,9 +64,28 @@ def _model_load(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
     )[0]
     if brief["error"] or brief["first_text_ns"] is None:
         raise ProbeError("cell", "The engine answered its first request with an error: %s." % (brief["error"],))
-    row = {"started_ns": started, "healthy_ns": healthy, "ended_ns": brief["first_text_ns"], "bytes": proof["bytes"], "proof": proof}
-    row.update(cold=proof["bytes"] > 0 and proof["resident_bytes"] == 0, disk_before=before, disk_after=diskstats(str(spec["weights"])))
-    return row
+    after, size = _read_below(files), sum(os.path.getsize(name) for name in files)
+    row = {"started_ns": started, "healthy_ns": healthy, "ended_ns": brief["first_text_ns"], "bytes": size, "proof": proof}
+    row.update({"%s_before" % key: value for key, value in before.items()})
+    row.update({"%s_after" % key: value for key, value in after.items()})
+    return dict(row, weight_files=len(files), cold=size > 0 and proof["resident_bytes"] == 0)
+
+
+def weight_files(folder: str) -> List[str]:
+    """Return the real paths of what an engine loads of a model's folder: the files that its index lists, else its safetensors, else all files."""
+    index = read_json(os.path.join(folder, "model.safetensors.index.json"))
+    listed = index.get("weight_map") if isinstance(index, dict) else None
+    names = sorted(set(listed.values())) if isinstance(listed, dict) and listed else []
+    names = names or sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
+    found = [os.path.realpath(os.path.join(folder, str(name))) for name in names] or list(walk_files(folder, links=True))
+    if lacking := [name for name in found if not os.path.isfile(name)]:
+        raise ProbeError("cell", "The model's folder %s lacks %s." % (folder, ", ".join(lacking[:3])))
+    return list(dict.fromkeys(found))
+
+
+def _read_below(files: List[str]) -> Dict[str, Any]:
+    """Return {disk, nfs}: what the device or the mount below the weights has read so far; null where there is none that counts."""
+    return {"disk": diskstats(files[0]) if files else None, "nfs": mountstats(files[0]) if files else None}
 
 
 def _checkpoint(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:

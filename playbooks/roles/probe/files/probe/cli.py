@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     _add(commands, "drop-cache", _drop_cache, dir=True)
     _add(commands, "residency", _residency, dir=True)
     _add(commands, "room", _room, dir=True).add_argument("--bytes", type=int, required=True)
+    _add(commands, "medium", _medium, dir=True).add_argument("--declared", required=True, help="JSON object {mount_point, fs_types, sources}")
     pack = _add(commands, "pack", _pack, out=True)
     pack.add_argument("--dir")
     pack.add_argument("--root")
@@ -156,6 +157,12 @@ def _room(a: Any) -> Dict[str, Any]:
     from probe.preflight import require_medium
 
     return require_medium([a.dir], a.bytes)[0]
+
+
+def _medium(a: Any) -> Dict[str, Any]:
+    from probe.medium import require_declared
+
+    return require_declared(a.dir, json.loads(a.declared))
 
 
 def _pack(a: Any) -> Dict[str, Any]:

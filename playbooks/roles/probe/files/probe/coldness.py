@@ -32,7 +32,7 @@ _libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
 
 
 def mount_of(path: str) -> Dict[str, Any]:
-    """Return {fs_type, source, mount_point, dev: "major:minor"} of the file system that holds `path`."""
+    """Return {fs_type, source, mount_point, dev: "major:minor", options: of the file system} of the file system that holds `path`."""
     device = os.stat(path).st_dev
     real, best = os.path.realpath(path), None
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f:
@@ -41,8 +41,9 @@ def mount_of(path: str) -> Dict[str, Any]:
             point = left.split()[4].encode("latin-1", "replace").decode("unicode_escape")
             inside = real == point or real.startswith(point.rstrip("/") + "/")
             if inside and (best is None or len(point) >= len(best["mount_point"])):
-                fs_type, source = right.split()[:2]
+                fs_type, source, options = [*right.split(None, 2), "", ""][:3]
                 best = {"fs_type": fs_type, "source": source, "mount_point": point, "dev": "%d:%d" % (os.major(device), os.minor(device))}
+                best["options"] = options.strip()
     if best is None:
         raise ProbeError("mount", "No mount in /proc/self/mountinfo holds %s, so its file system is unknown." % path)
     return best
@@ -66,10 +67,10 @@ def require_coolable(path: str) -> Dict[str, Any]:
     return mount
 
 
-def drop_cache(path: str) -> Dict[str, Any]:
-    """Write dirty pages of every file below `path` out, drop its pages, and return what residency() then finds."""
+def drop_cache(path: str, links: bool = False) -> Dict[str, Any]:
+    """Write dirty pages of every file below `path` out, drop its pages, and return what residency() then finds. `links`: as walk_files() has it."""
     require_coolable(path)
-    for name in walk_files(path):
+    for name in walk_files(path, links):
         try:
             fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -83,15 +84,17 @@ def drop_cache(path: str) -> Dict[str, Any]:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(fd)
-    return residency(path)
+    return residency(path, links)
 
 
-def residency(path: str) -> Dict[str, Any]:
+def residency(path: str, links: bool = False) -> Dict[str, Any]:
     """Return {dir, fs_type, method, files, bytes, resident_bytes, worst: [{path, resident_bytes}]} of all files below `path`."""
     mount = require_coolable(path)
     files = total = resident = 0
     warm: List[Any] = []
-    for name in walk_files(path):
+    for folder in sorted({os.path.dirname(name) for name in walk_files(path, links)}) if links else []:
+        require_coolable(folder)  # what a link leads to may lie on another file system
+    for name in walk_files(path, links):
         try:
             fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -105,7 +108,8 @@ def residency(path: str) -> Dict[str, Any]:
         if pages:
             warm.append((pages, name))
     worst = [{"path": os.path.relpath(n, path), "resident_bytes": r} for r, n in sorted(warm, reverse=True)[:5]]
-    out = {"dir": path, "fs_type": mount["fs_type"], "source": mount["source"], "dev": mount["dev"], "method": "mincore"}
+    out = {key: mount[key] for key in ("fs_type", "source", "mount_point", "dev")}
+    out.update(dir=path, method="mincore")
     out.update(files=files, bytes=total, resident_bytes=resident, worst=worst)
     return out
 

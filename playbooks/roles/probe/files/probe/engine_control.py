@@ -17,6 +17,7 @@ from typing import Any, Dict, Iterator, List, Optional
 
 from probe import proc
 from probe.clock import boot_id, wall_ns
+from probe.engine_log import compact
 from probe.errors import ProbeError
 from probe.files import read_json, write_json
 from probe.selfexec import clean_environment
@@ -176,6 +177,8 @@ def _spawn(spec: Dict[str, Any]) -> Dict[str, Any]:
     env = clean_environment()
     env.update({str(k): str(v) for k, v in (spec.get("env") or {}).items()})
     argv = [str(a) for a in spec["argv"]]
+    if spec.get("log"):
+        compact(str(spec["log"]))
     log = os.open(spec.get("log") or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
         child = subprocess.Popen(argv, env=env, cwd=spec.get("cwd") or "/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)

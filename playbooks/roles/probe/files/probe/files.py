@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from typing import Any, Iterator, Tuple
+from typing import Any, Iterator, Set, Tuple
 
 from probe.errors import ProbeError
 
@@ -105,11 +105,32 @@ def sha256_of(path: str) -> Tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def walk_files(root: str) -> Iterator[str]:
-    """Yield every regular file below `root` in a stable order; names that vanish meanwhile are skipped."""
-    for folder, folders, names in os.walk(root):
+def walk_files(root: str, links: bool = False) -> Iterator[str]:
+    """Yield every regular file below `root` in a stable order; names that vanish meanwhile are skipped.
+
+    With `links` also what a link leads to, each real file once and by its real path: a folder of a model often holds links into a store. A link
+    to nothing is an error then, since what it stands for cannot be looked at.
+    """
+    seen: Set[str] = set()
+    for folder, folders, names in os.walk(root, followlinks=links):
+        if links:
+            real = os.path.realpath(folder)
+            if real in seen:
+                folders[:] = []  # a link that leads back
+                continue
+            seen.add(real)
         folders.sort()
         for name in sorted(names):
             path = os.path.join(folder, name)
-            if os.path.isfile(path) and not os.path.islink(path):
+            if os.path.islink(path):
+                if not links:
+                    continue
+                if not os.path.exists(path):
+                    raise ProbeError("absent", "%s is a link to %s, which is not there." % (path, os.readlink(path)))
+            if links:
+                path = os.path.realpath(path)
+                if path in seen:
+                    continue
+                seen.add(path)
+            if os.path.isfile(path):
                 yield path

@@ -14,6 +14,7 @@ import traceback
 from typing import Any, Dict, List, Optional
 
 from probe import VERSION, clock, proc
+from probe.engine_log import bound_of
 from probe.errors import Ended, ProbeError
 from probe.files import dumps, load_spec, reserve, write_json
 from probe.journal import Journals
@@ -177,6 +178,7 @@ def _heartbeat(job: Job, ended: threading.Event) -> None:
         row.update(job.progress, records=job.journals.counts["records.jsonl"])
         with contextlib.suppress(OSError, ProbeError):
             write_json(os.path.join(job.folder, "heartbeat.json"), row, durable=False)
+            bound_of(job.spec["engine"].get("pid_file"))
         n += 1
         if ended.wait(HEARTBEAT_S):
             return

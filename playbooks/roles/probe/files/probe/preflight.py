@@ -6,7 +6,9 @@ import os
 from typing import Any, Dict, List, Optional
 
 from probe.coldness import require_coolable
+from probe.engine_log import MOST_BYTES
 from probe.errors import Refused
+from probe.medium import require_declared
 
 SPARE_PERCENT = 110  # file systems want some room of their own
 # Of one line of records.jsonl without chunk offsets, of telemetry.jsonl, and of health.jsonl, one a minute: more than was seen.
@@ -88,8 +90,15 @@ def journal_bytes(spec: Dict[str, Any]) -> int:
 
 
 def before_job(folder: str, spec: Dict[str, Any], stored: int) -> List[Dict[str, Any]]:
-    """Check a job before its first request: the medium of what it writes, and room for the journals of a soak. Return what was found."""
+    """Check a job before its first request: the medium of what it writes, and room for the journals of a soak. Return what was found.
+
+    A soak that goes on after a reboot asks again: a mount may not have come back.
+    """
+    for row in spec["engine"].get("media") or []:
+        require_declared(str(row["dir"]), row)
     rows = require_medium(list(spec["engine"].get("kv_dirs") or []), store_bytes(spec, stored) or 0)
     if spec["kind"] == "soak":
-        rows.append(dict(require_room(folder, journal_bytes(spec), "The soak's journals"), fs_type=None, source=None))
+        rows.append(
+            dict(require_room(folder, journal_bytes(spec) + MOST_BYTES, "The soak's journals and the engine's log"), fs_type=None, source=None)
+        )
     return rows

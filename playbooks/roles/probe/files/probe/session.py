@@ -16,6 +16,7 @@ from probe.errors import ProbeError
 from probe.files import walk_files
 from probe.histogram import Histogram
 from probe.job_main import Job
+from probe.medium import declared_names, transports
 from probe.open_loop import Arrivals, OpenLoop
 from probe.port_counters import port_counters
 from probe.prompts import Prompts, Shot, tier_label
@@ -198,8 +199,10 @@ class Session:
         self, when: str, tier: Optional[int], engine_before: Optional[Dict[str, Any]] = None, reset: Optional[Dict[str, Any]] = None
     ) -> List[Dict[str, Any]]:
         """Append one line to coldness.jsonl for each KV directory (one without directory when the arm has none)."""
-        keys = ("fs_type", "dir", "files", "bytes", "resident_bytes")
+        keys = ("fs_type", "source", "mount_point", "dir", "files", "bytes", "resident_bytes")
         found: List[Dict[str, Any]] = [{k: r[k] for k in keys} for r in map(residency, self.engine.kv_dirs)]
+        for row in found:
+            row.update(names=declared_names(self.spec["engine"].get("media"), row), transports=transports(row["dir"]))
         rows = found or [{"fs_type": None, "dir": None, "files": 0, "bytes": 0, "resident_bytes": 0}]
         engine = self.engine.process()
         before = {k: engine_before[k] for k in ("pid", "start_ticks")} if engine_before else None
