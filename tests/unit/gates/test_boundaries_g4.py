@@ -54,6 +54,7 @@ TABLE: list[tuple[str, Callable[[int], Evidence], dict[int, Verdict]]] = [
     ("g4.error_budget_long", in_a_row, {5: PASS, 6: PASS, 7: FAIL}),
     ("g4.drift_ttft_p50", lambda off: load(ttft=lambda w: 2000 * MS if w < 6 else 2100 * MS + off), LATER),
     ("g4.drift_throughput", lambda off: load(tokens=lambda w: 2100 + off if w < 6 else 2000), LATER),
+    ("g4.drift_ttft_p99", lambda off: load(ttft=lambda w: 2000 * MS if w < 6 else 2100 * MS + off), LATER),
     ("g4.excursion_ttft_p50", lambda off: load(ttft=straight(lambda w: 2090 * MS + 20 * MS * w, off)), EARLIER),
     ("g4.excursion_throughput", lambda off: load(tokens=straight(lambda w: 2310 - 20 * w, off)), EARLIER),
     ("g4.steady_ttft_p50", lambda off: load(ttft=uneven(2000 * MS, 400 * MS, off)), LATER),

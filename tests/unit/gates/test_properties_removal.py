@@ -13,15 +13,27 @@ from tests.unit.gates import breaches, breaches_g4
 from tests.unit.gates.damage import FACTORS, HOWS, damaged, verdict, without
 
 BOUNDED = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(BOUNDED, max_examples=40)
 A_FEW = settings(BOUNDED, max_examples=25)  # a soak takes long to judge
 NOT_GOOD = ("fail", "inconclusive", "invalid", "unreadable")
-MAIN = (*breaches.G3, *breaches.TRUTHS)
+MAIN, BASE = (*breaches.G3, *breaches.TRUTHS), (*breaches.G2, *breaches.G2_TRUTHS)
 main_gate, arrival, soak = functools.cache(breaches.g3), functools.cache(breaches.g1), functools.cache(breaches_g4.g4)
+baseline, conditional = functools.cache(breaches.g2), functools.cache(breaches.conditional)
 
 
 @pytest.mark.parametrize("name", MAIN)
 def test_the_main_gates_that_are_harmed_here_do_not_pass(name: str) -> None:
     assert verdict(main_gate(name)) in NOT_GOOD
+
+
+@pytest.mark.parametrize("name", BASE)
+def test_the_baselines_that_are_harmed_here_do_not_pass(name: str) -> None:
+    assert verdict(baseline(name)) in NOT_GOOD
+
+
+@pytest.mark.parametrize("name", breaches.CONDITIONAL)
+def test_the_conditional_main_gates_that_are_harmed_here_are_conditional(name: str) -> None:
+    assert verdict(conditional(name)) == "conditional"
 
 
 @pytest.mark.parametrize("fault", breaches.RACK)
@@ -36,6 +48,7 @@ def test_the_soaks_that_are_harmed_here_do_not_pass(name: str) -> None:
 
 def test_the_gates_that_nothing_is_wrong_with_pass() -> None:
     assert verdict(breaches.good()) == "pass"
+    assert verdict(breaches.good_g2()) == "pass"
     assert verdict(breaches_g4.load()) == "pass"
     assert verdict(breaches_g4.injection()) == "pass"
 
@@ -53,6 +66,36 @@ def test_no_harm_makes_a_main_gate_pass_that_did_not(data, name: str, how: str, 
     evidence = main_gate(name)
     path = data.draw(st.sampled_from(sorted(evidence.files)))
     assert verdict(damaged(evidence, path, how, where, factor, up=up)) in NOT_GOOD
+
+
+@given(
+    data=st.data(),
+    name=st.sampled_from(BASE),
+    how=st.sampled_from(HOWS),
+    where=st.floats(0, 0.999),
+    factor=st.sampled_from(FACTORS),
+    up=st.booleans(),
+)
+@SOME
+def test_no_harm_makes_a_baseline_pass_that_did_not(data, name: str, how: str, where: float, factor: int, up: bool) -> None:
+    evidence = baseline(name)
+    path = data.draw(st.sampled_from(sorted(evidence.files)))
+    assert verdict(damaged(evidence, path, how, where, factor, up=up)) in NOT_GOOD
+
+
+@given(
+    data=st.data(),
+    name=st.sampled_from(sorted(breaches.CONDITIONAL)),
+    how=st.sampled_from(HOWS),
+    where=st.floats(0, 0.999),
+    factor=st.sampled_from(FACTORS),
+    up=st.booleans(),
+)
+@SOME
+def test_no_harm_makes_a_main_gate_pass_that_was_conditional(data, name: str, how: str, where: float, factor: int, up: bool) -> None:
+    evidence = conditional(name)
+    path = data.draw(st.sampled_from(sorted(evidence.files)))
+    assert verdict(damaged(evidence, path, how, where, factor, up=up)) != "pass"
 
 
 @given(data=st.data(), fault=st.sampled_from(breaches.RACK), how=st.sampled_from(HOWS), where=st.floats(0, 0.999), up=st.booleans())

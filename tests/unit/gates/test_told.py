@@ -72,7 +72,7 @@ def test_failures_to_store_are_counted_where_engine_or_offload_count_them(after:
 @pytest.mark.parametrize(("share", "verdict"), [("0.6", "pass"), ("0.601", "fail")])
 def test_the_clients_share_of_a_processor_is_held_against_the_plan_and_decides_nothing(share: str, verdict: str) -> None:
     evidence = g2_evidence()
-    evidence.json("run-2", "client.json", lambda d: d.update(cpu_s=float(share) * 10, wall_s=10))
+    evidence.json("run-2", "client.json", lambda d: d.update(cpu_s=float(share) * 10, wall_s=10, loop_ticks=1000))
     document = judge(evidence.bundle())
     assert (found(document, "g2.client_cpu")["verdict"], document["verdict"]) == (verdict, "pass")
     assert parse_plan({"validity": {"client_cpu_max": "0.7"}}).validity.client_cpu_max.is_finite()

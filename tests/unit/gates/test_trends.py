@@ -11,7 +11,8 @@ import pytest
 
 from gates.judge import judge
 from gates.rules.estimates import beside
-from gates.rules.trends import spread_and_slope, steady_state, theil_sen, worst_burn, worst_shift
+from gates.rules.levels import worst_stretch
+from gates.rules.trends import spread_and_slope, steady_state, theil_sen, worst_burn
 from tests.bundles import Truth, g4_evidence, soak_plan
 
 F = Fraction
@@ -73,7 +74,7 @@ def test_slopes_that_are_equal_or_nearly_so_are_ranked_exactly(values):
 @pytest.mark.parametrize("upwards", [True, False])
 def test_a_change_of_level_is_exact_to_half_a_ns_of_half_a_minute(upwards):
     calm, worse = [F(3 * 10**10)] * 12, [F(3 * 10**10) * F(105, 100) + F(1, 2)] * 12
-    found = worst_shift(calm + worse if upwards else worse + calm, upwards=upwards, least=6, p_max=0.001)
+    found = worst_stretch(calm + worse if upwards else worse + calm, upwards=upwards, least=6, p_max=0.001)
     assert found is not None
     assert found.size - F(5, 100) == F(1, 6 * 10**10)
 
