@@ -361,6 +361,8 @@ class Validity:
     account_ratio_max: Decimal = later(Exact(Decimal(1), Decimal(8), open_low=True), Decimal(2))
     # Share of its own outputs in which recompute may differ from itself before they are no measure: beyond it noise hides what is lost in the tier.
     noise_floor_max: Decimal = later(_RATIO, Decimal("0.25"))
+    # By which share of the KV that is read meanwhile the page cache may grow: more says that it was read through it. Informs only.
+    page_cache_growth_max: Decimal = later(_OPEN_RATIO, Decimal("0.10"))
     # Share of one processor that the measuring client may use: beyond it a single-threaded loop may answer late (llm-bench 7.10). Informs only.
     client_cpu_max: Decimal = later(_OPEN_RATIO, Decimal("0.6"))
     # Share of the measured time that a port of the storage network may be paused by PFC (acceptance 4). Informs only.

@@ -121,7 +121,7 @@ def _by_process(soak: Soak, run: Run) -> Iterator[Finding]:
     for one in seen:
         records = soak.records
         ended = (records.boot == records.boots.index(one.boot)) & (records.end > one.from_ns) & (records.end <= one.to_ns)
-        edge = soak.plan.g4.tier  # as many may be under way at either end, counted and not yet told, or the other way round
+        edge = 2 * soak.plan.g4.tier  # so many may end while a sample is taken: counted and not yet on record, or the other way round
         yield _held(run, _WHAT[SERVED], Decimal(one.served), int((ended & records.good).sum()) - edge, int(ended.sum()) + edge)
         if one.went_back:
             yield unknown(

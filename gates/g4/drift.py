@@ -80,7 +80,7 @@ def _level(
         return untold(blank, standing, reason=short, change=more_windows(soak))
 
     def ask(find: Callable[..., Stretch | None]) -> Stretch | None:
-        return find(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max))
+        return find(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max), over=Fraction(limit))
 
     found = ask(worst_stretch)
     exact = Fraction(0) if found is None else found.size

@@ -31,28 +31,29 @@ class Stretch:
     p: float  # one-sided; of a stretch that may lie anywhere, times the number of stretches that were tried
 
 
-def worst_stretch(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float) -> Stretch | None:
-    """Return the stretch that is worse than all windows outside it by the largest share, of those that noise does not explain, or None.
+def worst_stretch(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float, over: Exact) -> Stretch | None:
+    """Return where a series got worse, for a while or for good, beyond what noise explains, or None.
 
     Of every stretch with at least `least` windows in it and outside it, but for those at the very beginning (`bad_start`): the size is the
-    ratio of the medians less one. It must stand a one-sided rank-sum test (Mann-Whitney, normal approximation), and by the spread of the
-    windows outside and an autocorrelation of 0.5 the difference of the medians must be as rare as `p_max` says: over all that are tried
-    (Bonferroni), but for those that last to the end, of which each is tried for itself.
+    ratio of its median to that of all windows outside, or to that of the windows before it where this is less, less one. It must stand a
+    one-sided rank-sum test (Mann-Whitney, normal approximation), and by the spread of the windows outside and an autocorrelation of 0.5 the
+    difference of the medians must be as rare as `p_max` says: over all that are tried (Bonferroni), but for those that last to the end, of
+    which each is tried for itself. Of those larger than `over` the one that ranks highest is told, else the largest.
     Making a window of the found stretch worse makes its size no less and its p no greater.
     """
-    return _worst(values, upwards=upwards, least=least, p_max=p_max, start=False)
+    return _worst(values, upwards=upwards, least=least, p_max=p_max, over=over, start=False)
 
 
-def bad_start(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float) -> Stretch | None:
-    """Return the worst stretch that begins with the first window, as `worst_stretch` does: what was worse at first and got better, or None."""
-    return _worst(values, upwards=upwards, least=least, p_max=p_max, start=True)
+def bad_start(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float, over: Exact) -> Stretch | None:
+    """Return the stretch from the first window on that was worse than all that followed, as `worst_stretch` does, or None."""
+    return _worst(values, upwards=upwards, least=least, p_max=p_max, over=over, start=True)
 
 
-def late_fall(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float) -> Stretch | None:
+def late_fall(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float, over: Exact) -> Stretch | None:
     """Return the worst of the last windows, fewer than `least` of them, where they stand out from all that went before, or None.
 
     Too few for a rank test: their median must lie so far from that of all windows before that the normal law, with the spread of those (median
-    absolute deviation), has it as rare as `p_max` allows in as many tries as there are windows.
+    absolute deviation), has it as rare as `p_max` allows in as many tries as there are windows. Nothing up to `over` is told.
     """
     whole, _ = as_whole(values)
     worst: Stretch | None = None
@@ -60,7 +61,7 @@ def late_fall(values: Sequence[Exact], *, upwards: bool, least: int, p_max: floa
         before, last = whole[:-many], middle_of(whole[-many:])
         middle = middle_of(before)
         size = _worse(last, middle, upwards=upwards)
-        if size <= 0 or (worst is not None and size <= worst.size):
+        if size <= over or (worst is not None and size <= worst.size):
             continue
         spread = _SIGMA * float(middle_of([abs(v - middle) for v in before]))
         p = _upper(abs(float(last - middle)) / spread) * len(whole) if spread else 0.0
@@ -69,22 +70,26 @@ def late_fall(values: Sequence[Exact], *, upwards: bool, least: int, p_max: floa
     return worst
 
 
-def _worst(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float, start: bool) -> Stretch | None:
+def _worst(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float, over: Exact, start: bool) -> Stretch | None:
     whole, _ = as_whole(values)
-    worst: Stretch | None = None
+    worst: tuple[bool, float, Stretch] | None = None
     places = list(_places(len(whole), least))
-    for low, high, ranked in _ranked([v if upwards else -v for v in whole], places, p_max):
+    for low, high, z in _ranked([v if upwards else -v for v in whole], places, p_max):
         if start is not (low == 0):
             continue
         inside, outside = whole[low:high], whole[:low] + whole[high:]
-        size = _worse(middle_of(inside), middle_of(outside), upwards=upwards)
-        if size <= 0 or (worst is not None and size <= worst.size):
+        level = middle_of(inside)
+        size = _worse(level, middle_of(outside), upwards=upwards)
+        if size > 0 and not start:
+            size = min(size, _worse(level, middle_of(whole[:low]), upwards=upwards))
+        key = (size > over, z if size > over else float(size))
+        if size <= 0 or (worst is not None and key <= worst[:2]):
             continue
         tries = 1 if high == len(whole) else len(places)
-        p = max(ranked, _chance(inside, outside) * tries)
+        p = max(_upper(z), _chance(inside, outside) * tries)
         if p <= p_max:
-            worst = Stretch(size, low, high, p)
-    return worst
+            worst = (*key, Stretch(size, low, high, p))
+    return None if worst is None else worst[2]
 
 
 def _worse(inside: Fraction, outside: Fraction, *, upwards: bool) -> Fraction:
@@ -118,7 +123,7 @@ def _places(windows: int, least: int) -> Iterator[tuple[int, int]]:
 
 
 def _ranked(values: Sequence[int], places: Sequence[tuple[int, int]], p_max: float) -> Iterator[tuple[int, int, float]]:
-    """Yield (first, behind the last, p) of the stretches whose values rank higher than those outside.
+    """Yield (first, behind the last, standard deviations above chance) of the stretches whose values rank higher than those outside.
 
     Ranks are those among all windows, so that the wins of any stretch over the rest follow from a sum of them; ties count half.
     """
@@ -127,6 +132,6 @@ def _ranked(values: Sequence[int], places: Sequence[tuple[int, int]], p_max: flo
     for low, high in places:
         m = high - low
         wins = sums[high] - sums[low] - m * (m + 1) / 2
-        p = _upper((wins - m * (n - m) / 2 - 0.5) / math.sqrt(m * (n - m) * (n + 1) / 12))
-        if p <= p_max:
-            yield low, high, p
+        z = (wins - m * (n - m) / 2 - 0.5) / math.sqrt(m * (n - m) * (n + 1) / 12)
+        if _upper(z) <= p_max:
+            yield low, high, z

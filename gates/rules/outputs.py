@@ -89,11 +89,11 @@ def _diverged(run: Run, reference: Run, tier: int, limits: Validity) -> Finding:
         ).fill(v=percent(heads.share), n=heads.compared, b=heads.base, m=heads.repeats, e=percent(heads.excess, limit), l=percent(limit))
         return Finding(ClaimStatus.BREACHED, told, heads.excess, run.key, tier, files)
     if whole.excess <= limit and Decimal(whole.base) / whole.repeats > floor_max:
-        told = (
+        floor = (
             f"recompute differs from itself in {whole.base} of {whole.repeats} outputs (at most {percent(floor_max)}): they are no measure.",
             f"重算自身在 {whole.repeats} 个输出中有 {whole.base} 个不同（上限 {percent(floor_max)}）：输出不足以作为依据。",
         )
-        return unknown(run, *told, tier=tier, files=("records.jsonl",), change=_REPEATABLE.fill(w=percent(1 - floor_max, places=0)))
+        return unknown(run, *floor, tier=tier, files=("records.jsonl",), change=_REPEATABLE.fill(w=percent(1 - floor_max, places=0)))
     return Finding(holds(whole.excess <= limit), reason, whole.excess, run.key, tier, files)
 
 

@@ -27,12 +27,12 @@ def worse(values: list[int], low: int, high: int, share: float, *, upwards: bool
 
 
 def found(values: list[int], *, upwards: bool = True):
-    return worst_stretch(values, upwards=upwards, least=LEAST, p_max=P_MAX)
+    return worst_stretch(values, upwards=upwards, least=LEAST, p_max=P_MAX, over=LIMIT)
 
 
 def standing(values: list[int], *, upwards: bool = True) -> str:
     """Say what the check of levels would: fail, inconclusive or pass."""
-    ask = {"upwards": upwards, "least": LEAST, "p_max": P_MAX}
+    ask = {"upwards": upwards, "least": LEAST, "p_max": P_MAX, "over": LIMIT}
     stretch = worst_stretch(values, **ask)
     if stretch is not None and stretch.size > LIMIT:
         return "fail"
@@ -46,13 +46,16 @@ def test_ten_times_worse_for_hours_is_never_a_pass_wherever_they_lie(low, high, 
     values = worse(noisy(1), low, high, 9, upwards=upwards)
     assert standing(values, upwards=upwards) == verdict
     if verdict == "fail":
-        assert (found(values, upwards=upwards).at, found(values, upwards=upwards).end) == (low, high)
+        stretch = found(values, upwards=upwards)
+        assert abs(stretch.at - low) <= 1  # of six windows among 72 one more ranks no lower than chance moves it
+        assert abs(stretch.end - high) <= 1
 
 
-@pytest.mark.parametrize("last", range(1, LEAST))
-def test_a_collapse_in_the_last_hours_is_inconclusive_however_few_they_are(last):
-    assert standing(worse(noisy(2), 72 - last, 72, 0.2)) == "inconclusive"
-    assert standing(worse(noisy(2), 72 - last, 72, 9)) == "inconclusive"
+@pytest.mark.parametrize(("last", "verdict"), [(1, "inconclusive"), (2, "inconclusive"), (3, "inconclusive"), (4, "inconclusive"), (5, "fail")])
+def test_a_collapse_in_the_last_hours_is_no_pass_however_few_they_are(last, verdict):
+    """Five bad windows and the one before them are six that rank above the rest."""
+    assert standing(worse(noisy(2), 72 - last, 72, 0.2)) == verdict
+    assert standing(worse(noisy(2), 72 - last, 72, 9)) == verdict
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -81,7 +84,7 @@ def test_a_long_series_is_searched_on_a_grid_and_a_plateau_of_it_is_found():
 @settings(max_examples=25, deadline=None)
 def test_making_a_worse_window_worse_still_never_improves_the_verdict(data, seed, low, length, share):
     values = worse(noisy(seed, 48), min(low, 42), min(low, 42) + length, share)
-    stretch = found(values) or late_fall(values, upwards=True, least=LEAST, p_max=P_MAX)
+    stretch = found(values) or late_fall(values, upwards=True, least=LEAST, p_max=P_MAX, over=LIMIT)
     before = standing(values)
     if stretch is None:
         return
