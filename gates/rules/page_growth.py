@@ -39,7 +39,8 @@ def page_growth(gate: str, plan: Plan, runs: Sequence[Run]) -> CheckResult | dic
         return replace(blank, reason=reason.fill(n=len(told) - len(known), m=len(told)), change=remedies.told(files))
     limit, most = plan.validity.page_cache_growth_max, max(Fraction(0), *known)
     reason = Text(
-        "The page cache grew by at most {v} of the KV that was read meanwhile (at most {l}).", "页缓存的增长最多为同期读取 KV 的 {v}（上限 {l}）。"
+        "Where it grew most, the page cache grew by {v} of the KV that was read meanwhile (at most {l}).",
+        "页缓存增长最多的阶段，其增长为同期读取 KV 的 {v}（上限 {l}）。",
     ).fill(v=percent(most, limit), l=percent(limit))
     value, verdict = beside(most, limit, 4), Verdict.PASS if most <= Fraction(limit) else Verdict.FAIL
     return replace(blank, verdict=verdict, reason=reason, value=value, margin=limit - value)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.bundles.evidence import Evidence
 from tests.unit.gates import breaches, breaches_g4
-from tests.unit.gates.damage import FACTORS, HOWS, damaged, verdict, without
+from tests.unit.gates.damage import FACTORS, HOWS, damaged, fields, in_another_unit, verdict, without
 
 BOUNDED = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SOME = settings(BOUNDED, max_examples=40)
@@ -127,6 +127,29 @@ def test_a_key_is_taken_everywhere_or_in_one_row() -> None:
     assert without(data, ("a", "b"), 1) == b'{"a":{"b":1},"l":[{"c":1},{"c":2}]}\n{"a":{}}\n'
     assert without(data, ("l", "*")) == b'{"a":{"b":1},"l":[{"c":2}]}\n{"a":{"b":2}}\n'
     assert without(data, ("l", "*", "c"), 0) == b'{"a":{"b":1},"l":[{},{}]}\n{"a":{"b":2}}\n'
+
+
+def test_counters_that_come_as_text_are_numbers_and_take_another_unit() -> None:
+    evidence = breaches.good()
+    path = evidence.path("run-2", "counters.jsonl")
+    stored = next(name for name in fields(evidence.files[path]) if "store_bytes" in name)
+    before, after = (
+        [row["metrics"][stored.removeprefix("/metrics/")] for row in e.rows("run-2", "counters.jsonl")]
+        for e in (evidence, in_another_unit(evidence, path, stored, 1024, up=True))
+    )
+    assert [float(a) for a in after] == [1024 * float(b) for b in before]
+    assert any(float(a) for a in after)
+    assert verdict(in_another_unit(evidence, path, stored, 1024, up=True)) in NOT_GOOD
+
+
+def test_a_row_that_stands_twice_is_counted_and_numbered() -> None:
+    evidence = breaches.good()
+    path = evidence.path("run-2", "records.jsonl")
+    twice = damaged(evidence, path, "double a row", 0.5)
+    rows = twice.rows("run-2", "records.jsonl")
+    assert [row["seq"] for row in rows] == list(range(len(rows)))
+    assert twice.read("run-2", "exit.json")["records"] == len(rows) == len(evidence.rows("run-2", "records.jsonl")) + 1
+    assert verdict(twice) in NOT_GOOD
 
 
 def test_evidence_that_was_harmed_is_a_copy() -> None:
