@@ -184,7 +184,7 @@ def _of_so_many(row: dict[str, Any], times: float) -> dict[str, Any]:
     """Return a reading of the engine's counters after so many times the soak's requests."""
     if (row["phase"], row["when"]) != ("soak", "after"):
         return row
-    return {**row, "metrics": {name: str(float(value) * times) for name, value in row["metrics"].items()}}
+    return {**row, "metrics": {name: str(round(float(value) * times)) for name, value in row["metrics"].items()}}
 
 
 def _points(row: dict[str, Any]) -> int:

@@ -108,6 +108,25 @@ def clock_steps(gate: str) -> Declared:
     )
 
 
+def page_growth(gate: str) -> Declared:
+    """Return the advisory check that the page cache did not fill up with the KV that was read."""
+    return Declared(
+        f"{gate.lower()}.page_cache_growth",
+        Text("Page cache while KV is read", "读取 KV 期间的页缓存"),
+        "lower",
+        ("every run or soak: counters.jsonl, coldness.jsonl",),
+        "validity.page_cache_growth_max",
+        "page_cache_growth",
+        rule=Text(
+            "growth of the page cache over the KV read meanwhile (of a soak: over the files that hold it), in the phase with most",
+            "页缓存增长与同期读取 KV 之比（稳定性运行则与其文件大小之比），取最大的阶段",
+        ),
+        share=True,
+        limit=at_most(lambda p: p.validity.page_cache_growth_max),
+        severity=Severity.ADVISORY,
+    )
+
+
 def client_cpu(gate: str) -> Declared:
     """Return the advisory check of what the measuring client itself used of a processor."""
     return Declared(

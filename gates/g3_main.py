@@ -23,10 +23,10 @@ from gates.rules.claim import Findings
 from gates.rules.claim_table import TITLES
 from gates.rules.completeness import evidence_check, gather, wanted_files
 from gates.rules.decision import risk
+from gates.rules.outputs import output_identity
 from gates.rules.rig import rig_checks
 from gates.rules.run_claims import run_claims
 from gates.rules.standing import Standing, leave_out, not_tested, validity_check
-from gates.rules.work import output_identity
 from gates.steps import judge_step, numbered, report_step, run_step, with_clients, without_repeats
 from gates.text import Text
 

@@ -356,6 +356,13 @@ class Validity:
     replay_gain_max: Decimal = of(_RATIO)
     divergence_excess_max: Decimal = of(_RATIO)
     array_media_ratio_min: Decimal = of(_OPEN_RATIO)
+    # By which factor two counts of the same bytes (array media and hosts, written and stored) may differ before their units are doubted: more is no
+    # physics. Read-ahead and parity of an array read somewhat more than hosts ask for, another unit (KiB, blocks, bits) is off by 8 at least.
+    account_ratio_max: Decimal = later(Exact(Decimal(1), Decimal(8), open_low=True), Decimal(2))
+    # Share of its own outputs in which recompute may differ from itself before they are no measure: beyond it noise hides what is lost in the tier.
+    noise_floor_max: Decimal = later(_RATIO, Decimal("0.25"))
+    # By which share of the KV that is read meanwhile the page cache may grow: more says that it was read through it. Informs only.
+    page_cache_growth_max: Decimal = later(_OPEN_RATIO, Decimal("0.10"))
     # Share of one processor that the measuring client may use: beyond it a single-threaded loop may answer late (llm-bench 7.10). Informs only.
     client_cpu_max: Decimal = later(_OPEN_RATIO, Decimal("0.6"))
     # Share of the measured time that a port of the storage network may be paused by PFC (acceptance 4). Informs only.

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 _RECORDS = ("soak: records.jsonl",)
 _TELEMETRY = ("soak: telemetry.jsonl",)
 _SLOPE = Text("lower bound of the Theil-Sen slope after warm-up, over the plan's horizon", "预热后 Theil-Sen 斜率下界，按计划外推时长计")
-_SHIFT = Text("the worst level shift that a rank-sum test tells from noise", "秩和检验可与噪声区分的最大水平突变")
+_SHIFT = Text(
+    "median of any stretch of windows against that of all others, where a rank-sum test tells them apart; a fall at the very end is inconclusive",
+    "任一时段的窗口中位数与其余窗口之比，以秩和检验与噪声区分；末尾才出现的恶化无法判定",
+)
 _LINE = Text("Theil-Sen line through the windows, from end to end", "各窗口 Theil-Sen 拟合直线的全程变化")
 _SNIA = Text("SNIA SSS PTS: spread and fitted slope of windows in a row", "SNIA SSS PTS：连续窗口的极差与拟合斜率")
 _BURN = Text("share of the failures that the whole soak may have", "占全程允许失败数的比例")
@@ -118,6 +121,19 @@ CHECKS = (
         rule=_SHIFT,
         share=True,
         limit=at_most(lambda p: p.g4.hourly_drift_max),
+    ),
+    Declared(
+        "g4.drift_ttft_p99",
+        Text("No change of level: TTFT p99", "无水平突变：TTFT p99"),
+        "lower",
+        _RECORDS,
+        "g4.hourly_drift_max",
+        "drift_ttft_p99",
+        rule=_SHIFT,
+        share=True,
+        limit=at_most(lambda p: p.g4.hourly_drift_max),
+        severity=Severity.ADVISORY,
+        arm="candidate",
     ),
     *_two(
         "excursion",

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from gates.g4.answers import answer, check, untold
 from gates.g4.series import Slice, Soak
 from gates.model import CheckResult
 from gates.rules.estimates import beside, percent
+from gates.rules.levels import Stretch, bad_start, late_fall, worst_stretch
 from gates.rules.standing import Standing
-from gates.rules.trends import middle_of, spread_and_slope, steady_state, theil_sen, worst_shift
+from gates.rules.trends import middle_of, spread_and_slope, steady_state, theil_sen
 from gates.text import Text, amid
 
 _SHOWN = {"ttft_p50": Text("TTFT p50", "TTFT p50"), "throughput": Text("throughput", "吞吐")}
+_TAIL = Text("TTFT p99", "TTFT p99")
+_LATE = Text("{w}; with so few windows at the end nothing tells whether it stays.", "{w}；末尾窗口过少，无法判断此后是否仍然如此。")
+_EARLY = Text("{w}, and got better: which of the two is its level, nothing tells.", "{w}，此后好转：无法判断何者为其水平。")
 
 
 def drift(soak: Soak, standing: Standing) -> list[CheckResult]:
-    """Return the checks of TTFT p50 and throughput over time: no adverse change of level, no adverse trend, and whether it was steady."""
+    """Return the checks of TTFT and throughput over time: no adverse change of level, no adverse trend, and whether it was steady.
+
+    The level of TTFT p99 only informs: no limit of it is agreed, and it is held against that of the medians.
+    """
     usable, few = usable_windows(soak)
     out = []
     for name, upwards in (("ttft_p50", True), ("throughput", False)):
@@ -25,11 +32,12 @@ def drift(soak: Soak, standing: Standing) -> list[CheckResult]:
         out.append(_level(soak, standing, name, usable, values, few, upwards=upwards))
         points = [(s.index, v) for s, v in zip(usable, values, strict=True)]
         out.append(_trend(soak, standing, name, points, few, upwards=upwards))
+    out.append(_level(soak, standing, "ttft_p99", usable, [_value(s, "ttft_p99") or Fraction(0) for s in usable], few, upwards=True))
     return [*out, *(_steady(soak, standing, name, {s.index for s in usable}) for name in _SHOWN)]
 
 
 def _value(window: Slice, name: str) -> Fraction | None:
-    return window.ttft_p50 if name == "ttft_p50" else window.output_per_s
+    return {"ttft_p50": window.ttft_p50, "ttft_p99": window.ttft_p99, "throughput": window.output_per_s}[name]
 
 
 def usable_windows(soak: Soak) -> tuple[list[Slice], int]:
@@ -65,22 +73,46 @@ def more_windows(soak: Soak) -> Text:
 def _level(
     soak: Soak, standing: Standing, name: str, windows: Sequence[Slice], values: Sequence[Fraction], few: int, *, upwards: bool
 ) -> CheckResult:
-    limit, rule, shown = soak.plan.g4.hourly_drift_max, soak.plan.g4.change_point, _SHOWN[name]
+    limit, rule, shown = soak.plan.g4.hourly_drift_max, soak.plan.g4.change_point, _SHOWN.get(name, _TAIL)
     blank = check(soak, f"drift_{name}", soak.files("records.jsonl"))
     short = too_few(soak, len(values), few)
     if short:
         return untold(blank, standing, reason=short, change=more_windows(soak))
-    shift = worst_shift(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max))
-    exact = Fraction(0) if shift is None else shift.size
+
+    def ask(find: Callable[..., Stretch | None]) -> Stretch | None:
+        return find(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max), over=Fraction(limit))
+
+    found = ask(worst_stretch)
+    exact = Fraction(0) if found is None else found.size
+    if exact <= limit:
+        for doubt, said, change in (
+            (ask(late_fall), _LATE, Text("{n} more windows of {w} would tell", "再有 {n} 个 {w} 窗口方可判定")),
+            (ask(bad_start), _EARLY, Text("a soak that begins at its level would tell", "自始即处于其水平的稳定性运行方可判定")),
+        ):
+            if doubt is not None and doubt.size > limit:
+                size, told = beside(doubt.size, limit), said.fill(w=_worse(soak, shown, windows, doubt))
+                change = change.fill(n=rule.windows_min - (doubt.end - doubt.at), w=soak.plan.g4.window)
+                return untold(blank, standing, reason=told, change=change, value=size, margin=limit - size)
     size, met = beside(exact, limit), exact <= Fraction(limit)
-    if shift is None:
-        reason = Text("{k} windows of {w}: no adverse change of level that can be told from noise.", "{k} 个 {w} 窗口：没有可与噪声区分的不利突变。")
+    if found is None:
+        reason = Text("{k} windows of {w}: none of them worse than the rest beyond noise.", "{k} 个 {w} 窗口：没有任何时段的恶化超出噪声。")
         reason = reason.fill(k=len(values), w=soak.plan.g4.window)
     else:
-        hour = soak.line.hour(windows[shift.at].start_ns)
-        reason = Text("{n} is worse by {v} from hour {h} on (at most {l}; p = {p}).", "{n}自第 {h} 小时起变差 {v}（上限 {l}；p = {p}）。")
-        reason = reason.fill(n=Text(shown.en, amid(shown.zh).lstrip()), v=percent(size, limit), h=f"{hour:.1f}", l=percent(limit), p=f"{shift.p:.1e}")
+        told = _worse(soak, shown, windows, found)
+        reason = Text(f"{told.en}.", f"{told.zh}。")
     return answer(blank, standing, met=met, value=size, reason=reason, margin=limit - size)
+
+
+def _worse(soak: Soak, shown: Text, windows: Sequence[Slice], found: Stretch) -> Text:
+    """Say from when to when a figure was worse than in the rest of the soak, and by how much."""
+    limit, begin = soak.plan.g4.hourly_drift_max, f"{soak.line.hour(windows[found.at].start_ns):.1f}"
+    if found.end == len(windows):
+        when = Text("from hour {h} on", "自第 {h} 小时起").fill(h=begin)
+    else:
+        when = Text("from hour {h} to hour {e}", "第 {h} 至 {e} 小时").fill(h=begin, e=f"{soak.line.hour(windows[found.end].start_ns):.1f}")
+    return Text("{n} is worse by {v} {t} (at most {l}; p = {p})", "{n}{t}变差 {v}（上限 {l}；p = {p}）").fill(
+        n=Text(shown.en, amid(shown.zh).lstrip()), v=percent(found.size, limit), t=when, l=percent(limit), p=f"{found.p:.1e}"
+    )
 
 
 def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[int, Fraction]], few: int, *, upwards: bool) -> CheckResult:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gates.bundle import INPUTS, Bundle
+from gates.g4.account import littles_law, requests_accounted
 from gates.g4.checks import duration, engine_restarts, error_budget, error_rate, soak_clock
 from gates.g4.declared import DURATION
 from gates.g4.drift import drift
@@ -20,7 +21,7 @@ from gates.g4.series import Soak, slices
 from gates.g4.telemetry import coverage, fatal_counters, handles, leak, rss_by_slice
 from gates.g4.tier import tier_exercised
 from gates.g4.timeline import boots_in_order, injections, timeline
-from gates.model import CheckResult, GateJudgement, Problem, StepSpec
+from gates.model import CheckResult, ClaimResult, GateJudgement, Problem, StepSpec
 from gates.plan import Plan
 from gates.readers.strict import count
 from gates.rules import client
@@ -45,10 +46,13 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
     gathered = gather(plan, bundle, declared)
     data, problems = gathered.findings, list(gathered.problems)
     soak = _soak(plan, bundle, data.runs[0], problems) if data.runs else None
-    found = (
+    found: tuple[ClaimResult, ...] = (
         *(tier_exercised(plan, run) for run in data.runs),
         *(f(data, arm) for arm in data.arms for f in (on_its_medium, client.client_healthy, client.calibration)),
     )
+    if soak is not None:
+        loops = (littles_law(soak, run) for run in data.runs)
+        found = (*found, *(requests_accounted(soak, run) for run in data.runs), *(claim for claim in loops if claim is not None))
     claims = leave_out(plan, found)
     standing = Standing(not problems, claims)
     untold = (*not_tested(plan), *counters_left_out(plan))
@@ -125,6 +129,7 @@ def _figures(soak: Soak) -> dict[str, Any]:
             "requests": s.requests,
             "errors": s.errors,
             "ttft_p50_ms": None if s.ttft_p50 is None else float(ms(s.ttft_p50)),
+            "ttft_p99_ms": None if s.ttft_p99 is None else float(ms(s.ttft_p99)),
             "output_tokens_per_s": float(to_decimal(s.output_per_s, 3)),
             "rss_bytes": rss.get(s.index),
         }

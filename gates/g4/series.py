@@ -11,6 +11,7 @@ import numpy as np
 from gates.bundle import Bundle
 from gates.g4.timeline import Injection, Timeline
 from gates.plan import Plan
+from gates.readers.journal import Column
 from gates.readers.run_pack import Pack
 from gates.readers.soak_records import SoakRecords, middle
 from gates.readers.soak_telemetry import SoakTelemetry
@@ -19,13 +20,14 @@ from gates.rules.estimates import NS
 
 @dataclass(frozen=True)
 class Slice:
-    """One window: its requests, and what they amount to. `ttft_p50` is None where there are too few for a median."""
+    """One window: its requests, and what they amount to. The percentiles of TTFT (ns) are None where there are too few requests for them."""
 
     index: int
     start_ns: int
     requests: int
     errors: int
     ttft_p50: Fraction | None
+    ttft_p99: Fraction | None  # nearest rank
     output_per_s: Fraction  # per second of the clock
 
 
@@ -97,8 +99,16 @@ def slices(plan: Plan, records: SoakRecords, line: Timeline) -> tuple[Slice, ...
     for index in range(int(total)):
         rows = order[edges[index] : edges[index + 1]]
         good = rows[kept.good[rows]]
-        p50 = middle(kept.first[good] - kept.sent[good]) if len(good) >= plan.g4.window_requests_min else None
+        ttft = kept.first[good] - kept.sent[good] if len(good) >= plan.g4.window_requests_min else None
         tokens = kept.tokens[good]
         rate = Fraction(int(tokens[tokens > 0].sum()) * NS, width)
-        out.append(Slice(index, line.start_ns + index * width, len(rows), len(rows) - len(good), p50, rate))
+        out.append(Slice(index, line.start_ns + index * width, len(rows), len(rows) - len(good), *_percentiles(ttft), rate))
     return tuple(out)
+
+
+def _percentiles(ttft: Column | None) -> tuple[Fraction | None, Fraction | None]:
+    """Return median and 99th percentile (nearest rank) of a window's TTFT (ns)."""
+    if ttft is None:
+        return None, None
+    rank = -(-99 * len(ttft) // 100) - 1
+    return middle(ttft), Fraction(int(np.partition(ttft, rank)[rank]))

@@ -15,6 +15,8 @@ _NAME = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?")
 _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 PROMPT_TOKENS = "vllm:prompt_tokens_total"
 BY_SOURCE = "vllm:prompt_tokens_by_source_total"
+SERVED = "vllm:request_success_total"  # requests that ended, by the reason why
+GENERATED = "vllm:generation_tokens_total"
 LOCAL_HITS = "vllm:prefix_cache_hits_total"
 EXTERNAL_HITS = "vllm:external_prefix_cache_hits_total"
 LOAD_FAILURES = "vllm:kv_offload_load_failures_total"

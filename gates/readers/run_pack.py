@@ -43,6 +43,7 @@ class Request:
     boot_id: str
     failure: str | None  # why it did not do its whole work; judged from the facts, not only from the driver's label
     cached_tokens: int | None = None  # of its prompt, by the engine's own account; None where it does not say
+    output_head: tuple[str, ...] | None = None  # the first token texts of the output; None where they were not recorded
 
     @property
     def failure_but_times(self) -> str | None:
@@ -201,7 +202,13 @@ def request_of(row: Mapping[str, Any]) -> Request | None:
         boot_id=boot,
         failure=_failure(kind, status, (sent, first, end), finish, answered if prompt_count is not None else None),
         cached_tokens=count(at(row, "usage", "cached_tokens")),
+        output_head=_head(row.get("output_head")),
     )
+
+
+def _head(value: Any) -> tuple[str, ...] | None:
+    texts = value if isinstance(value, list) else ()
+    return tuple(texts) if texts and all(isinstance(text, str) for text in texts) else None
 
 
 def _failure(error: str | None, status: Any, times: tuple[int, int | None, int], finish: Any, answered: int | None) -> str | None:

@@ -17,10 +17,12 @@ from gates.readers.strict import Reader
 NO_TEXT = "no_text"
 _SENT, _FIRST, _END, _SERVER = ("sent_ns",), ("first_text_ns",), ("end_ns",), ("server", "send_ns")
 _TOKENS: Path = ("usage", "completion_tokens")
+_PROMPT: Path = ("prompt",)
+_PROMPT_TOKENS: Path = ("usage", "prompt_tokens")
 WANTED = Wanted(
-    counts=(_SENT, _FIRST, _END, _SERVER, _TOKENS),
+    counts=(_SENT, _FIRST, _END, _SERVER, _TOKENS, _PROMPT, _PROMPT_TOKENS),
     exact=frozenset({("boot_id",), ("phase",), ("tier",), ("finish_reason",), ("http_status",), ("error", "kind")}),
-    whole=frozenset({("mono_ns",), ("prompt",), ("prompt_tokens_sent",), ("max_tokens",), ("usage", "prompt_tokens")}),
+    whole=frozenset({("mono_ns",), ("prompt_tokens_sent",), ("max_tokens",)}),
 )
 
 
@@ -36,6 +38,8 @@ class SoakRecords:
     end: Column
     server: Column  # the engine's stamp of its first write
     tokens: Column  # output tokens, -1 for unknown
+    prompt: Column  # its number
+    prompt_tokens: Column  # by the engine's own count, -1 for unknown
     tier: Column
     boot: Column
     failure: Column
@@ -79,7 +83,8 @@ def middle(values: Column) -> Fraction:
     return Fraction(int(parted[half - 1]) + int(parted[half]), 2)
 
 
-_COLUMNS = ("sent", "first", "end", "server", "tokens", "tier", "boot", "failure")
+_NUMBERS: Mapping[str, Path] = {"tokens": _TOKENS, "prompt": _PROMPT, "prompt_tokens": _PROMPT_TOKENS}
+_COLUMNS = ("sent", "first", "end", "server", "tokens", "prompt", "prompt_tokens", "tier", "boot", "failure")
 
 
 def read_records(reader: Reader, phase: str, name: str = "records.jsonl") -> SoakRecords:
@@ -114,7 +119,7 @@ class _Records:
             self._bad([int(n) for n in seq[backwards]])
         first = column(shape, _FIRST, columns, count)
         part = {"seq": seq, "sent": sent, "first": first, "end": end, "server": column(shape, _SERVER, columns, count)}
-        part["tokens"] = column(shape, _TOKENS, columns, count)
+        part |= {name: column(shape, path, columns, count) for name, path in _NUMBERS.items()}
         part["failure"] = self._failure(like, sent, first, end)
         self._keep(like, part, ~backwards)
 
@@ -131,6 +136,8 @@ class _Records:
             "end": request.end_ns,
             "server": -1 if request.server_first_sent_ns is None else request.server_first_sent_ns,
             "tokens": -1 if request.completion_tokens is None else request.completion_tokens,
+            "prompt": request.prompt,
+            "prompt_tokens": -1 if request.prompt_tokens is None else request.prompt_tokens,
             "failure": self.failures.setdefault(request.failure, len(self.failures)),
         }
         self._keep(request, {key: np.array([value], dtype=np.int64) for key, value in one.items()}, np.array([True]))

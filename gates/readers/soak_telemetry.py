@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gates.readers.journal import SEQ, Column, column, numbers, read_journal
-from gates.readers.prometheus import EXTERNAL_HITS, parse_series, total
+from gates.readers.prometheus import EXTERNAL_HITS, SERVED, parse_series, total
 from gates.readers.shapes import Path, Shape, Wanted
 from gates.readers.strict import Reader, at, count
 
@@ -49,6 +49,7 @@ class SoakTelemetry:
     boots: tuple[str, ...] = ()
     lives: tuple[tuple[int, int], ...] = ()
     hits: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # tokens of the external tier so far, -1 where a sample tells none
+    served: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # requests that the engine counted as ended, -1 for untold
     hits_known: int = 0  # samples that show the tier's hits
     hits_grown: Decimal = Decimal(0)  # tokens, added up over restarts of the engine
 
@@ -70,28 +71,23 @@ class _Samples:
     boots: dict[str, int] = field(default_factory=dict)
     lives: dict[tuple[int, int], int] = field(default_factory=dict)
     hits: list[tuple[int, Decimal]] = field(default_factory=list)  # (seq, total)
+    served: list[tuple[int, Decimal]] = field(default_factory=list)
 
     @property
     def wanted(self) -> Wanted:
         """Return what is taken out of each line."""
         exact = frozenset({("boot_id",), ("engine", "pid"), ("engine", "start_ticks"), ("engine", "alive")})
         counts = (_MONO, *GAUGES.values(), *(("counters", name) for name in self.names))
-        return _HitsWanted(counts, (), exact)
+        return _SeriesWanted(counts, (), exact)
 
     def block(self, shape: Shape, lines: Sequence[tuple[bytes, ...]]) -> None:
         """Take lines of one shape."""
         columns, size = list(zip(*lines, strict=True)), len(lines)
         part = {name: column(shape, path, columns, size) for name, path in self._paths().items()}
         part["seq"] = numbers(columns[shape.places[SEQ]])
-        series = {path[1]: n for path, n in shape.places.items() if path[:1] == ("metrics",)}
-        first, alone = next(iter(series.values()), 0), len(series) == 1
-        for values, seq in zip(lines, part["seq"].tolist(), strict=True):
-            if alone and _WHOLE.fullmatch(values[first]):  # one series of a whole number, as engines write it: no need to parse its name again
-                self.hits.append((seq, Decimal(values[first].decode())))
-                continue
-            found = total({key: values[n].decode() for key, n in series.items()}, EXTERNAL_HITS)
-            if found is not None:
-                self.hits.append((seq, found))
+        for name, kept in ((EXTERNAL_HITS, self.hits), (SERVED, self.served)):
+            series = {path[1]: n for path, n in shape.places.items() if path[:1] == ("metrics",) and _name_of(path[1]) == name}
+            kept += _totals(name, series, lines, part["seq"].tolist())
         self._keep(shape.row, part)
 
     def row(self, row: Mapping[str, Any]) -> bool:
@@ -100,9 +96,10 @@ class _Samples:
         for name, path in {**self._paths(), "seq": SEQ}.items():
             value = count(at(row, *path))
             part[name] = np.array([-1 if value is None else value], dtype=np.int64)
-        found = total(row.get("metrics"), EXTERNAL_HITS)
-        if found is not None:
-            self.hits.append((int(part["seq"][0]), found))
+        for name, kept in ((EXTERNAL_HITS, self.hits), (SERVED, self.served)):
+            found = total(row.get("metrics"), name)
+            if found is not None:
+                kept.append((int(part["seq"][0]), found))
         self._keep(row, part)
         return True
 
@@ -113,11 +110,6 @@ class _Samples:
         if len(whole["seq"]) and (np.diff(whole["seq"]) < 0).any():
             order = np.argsort(whole["seq"], kind="stable")
             whole = {name: values[order] for name, values in whole.items()}
-        hits = np.full(len(whole["seq"]), -1, dtype=np.int64)
-        rows = np.searchsorted(whole["seq"], np.array([seq for seq, _ in self.hits], dtype=np.int64))
-        for row, (_, value) in zip(rows.tolist(), self.hits, strict=True):
-            if row < len(hits) and value < 2**62:
-                hits[row] = int(value)
         known = [value for _, value in sorted(self.hits, key=lambda pair: pair[0])]
         grown = sum((max(b - a, Decimal(0)) for a, b in itertools.pairwise(known)), Decimal(0))
         return SoakTelemetry(
@@ -128,7 +120,8 @@ class _Samples:
             counters={name: whole["counter " + name] for name in self.names},
             boots=tuple(self.boots),
             lives=tuple(self.lives),
-            hits=hits,
+            hits=_in_order(whole["seq"], self.hits),
+            served=_in_order(whole["seq"], self.served),
             hits_known=len(known),
             hits_grown=grown,
         )
@@ -151,11 +144,37 @@ class _Samples:
         self.parts.append(part)
 
 
-class _HitsWanted(Wanted):
-    """Takes the series of the tier's hits too, whatever labels they carry."""
+def _totals(name: str, series: Mapping[str, int], lines: Sequence[tuple[bytes, ...]], seqs: Sequence[int]) -> list[tuple[int, Decimal]]:
+    """Return (seq, total) of the series of one name, for the lines that tell it."""
+    places, out = list(series.values()), []
+    for values, seq in zip(lines, seqs, strict=True):
+        texts = [values[n] for n in places]
+        if texts and all(map(_WHOLE.fullmatch, texts)):  # whole numbers, as engines write them: no need to parse the names again
+            out.append((seq, Decimal(sum(int(text.partition(b".")[0]) for text in texts))))
+            continue
+        found = total({key: values[n].decode() for key, n in series.items()}, name)
+        if found is not None:
+            out.append((seq, found))
+    return out
+
+
+def _in_order(seq: Column, told: Sequence[tuple[int, Decimal]]) -> Column:
+    """Return totals as a column beside the samples, -1 where none is told."""
+    out = np.full(len(seq), -1, dtype=np.int64)
+    rows = np.searchsorted(seq, np.array([n for n, _ in told], dtype=np.int64))
+    for row, (_, value) in zip(rows.tolist(), told, strict=True):
+        if row < len(out) and value < 2**62:
+            out[row] = int(value)
+    return out
+
+
+class _SeriesWanted(Wanted):
+    """Takes the series of the tier's hits and of the requests served too, whatever labels they carry."""
 
     def takes_text(self, path: Path) -> bool:
-        if path[:1] != ("metrics",) or len(path) != 2 or not path[1].startswith(EXTERNAL_HITS):
-            return False
-        parsed = parse_series(path[1])
-        return parsed is not None and parsed[0] == EXTERNAL_HITS
+        return path[:1] == ("metrics",) and len(path) == 2 and _name_of(path[1]) in (EXTERNAL_HITS, SERVED)
+
+
+def _name_of(series: str) -> str | None:
+    parsed = parse_series(series) if series.startswith((EXTERNAL_HITS, SERVED)) else None
+    return None if parsed is None else parsed[0]

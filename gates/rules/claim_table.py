@@ -117,6 +117,7 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
             _at_most(lambda p: p.validity.gain_explained_max),
             share=True,
         ),
+        "requests_accounted": Claim(Text("Every request on record once, as the engine counted them", "每个请求均记录且仅记录一次，与引擎计数一致")),
         "tier_exercised": Claim(
             Text("The soak loads KV from the external tier", "稳定性运行确实从外部层加载 KV"),
             "validity.external_hits_min",
@@ -136,6 +137,6 @@ OF_GATES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "G1": (),
         "G2": OF_RUNS,
         "G3": (*OF_RUNS, "output_identity", "placebo", "replay", "baselines_agree", "g2_agreement", "gain_explained"),
-        "G4": ("tier_exercised", "on_its_medium", "client_healthy", "calibration"),
+        "G4": ("tier_exercised", "on_its_medium", "requests_accounted", "littles_law", "client_healthy", "calibration"),
     }
 )

@@ -10,6 +10,7 @@ from fractions import Fraction
 from gates.model import ClaimResult, ClaimStatus
 from gates.readers.strict import at, count
 from gates.rules.claim import Finding, Findings, Run, fold, holds, lacking, unknown
+from gates.rules.doubtful import lag_units, receipt_units
 from gates.rules.estimates import median, ms, percent, to_decimal
 from gates.text import Text
 
@@ -65,6 +66,8 @@ def client_healthy(data: Findings, arm: str) -> ClaimResult:
             if lag is None:
                 yield unknown(run, "the lag of the client's event loop was not recorded.", "未记录客户端事件循环的滞后。", files=("client.json",))
                 continue
+            if odd := lag_units(run, lag):
+                yield odd
             if lag > lag_limit.ns:
                 reason = Text(
                     f"the client's event loop lagged {ms(lag)} ms at p99 (at most {lag_limit}).",
@@ -118,12 +121,12 @@ def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
 def _receipts_late(run: Run) -> tuple[int | None, bool]:
     """Return by how many nanoseconds receipts were late at p99 in the calibration, and whether all of it is told.
 
-    None for the lateness unless the kernel stamped all receipts of the run.
+    None for the lateness unless the kernel stamped all receipts of the run. Figures of the lateness that contradict each other tell nothing.
     """
     client = run.pack.client
     by_kernel, by_loop, steps = (count(at(client, "receipts", key)) for key in ("kernel", "loop", "clock_steps"))
     late = count(at(client, "calibration", "receipt", "late_p99_ns"))
-    known = None not in (by_kernel, by_loop, steps, late)
+    known = None not in (by_kernel, by_loop, steps, late) and receipt_units(at(client, "calibration", "receipt"))
     return (late if by_kernel and by_loop == 0 and steps == 0 else None), known
 
 

@@ -9,13 +9,14 @@ from typing import Any
 from gates.model import Attribution, ClaimResult, ClaimStatus
 from gates.readers.prometheus import Sources, sources
 from gates.readers.strict import at, count, exact
-from gates.rules import cold_reset
+from gates.rules import cold_reset, doubtful
 from gates.rules.claim import Finding, Findings, Run, fold, holds, not_applicable, unknown
 from gates.rules.estimates import percent
 from gates.text import Text
 
 NEVER_COLD = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "overlay", "aufs")
 ON_A_DISK = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs")  # below these is a block device that counts what is read from it
+_NFS = Text("NFS mount", "NFS 挂载")  # its counters are the mount's own: nobody else reads through it
 _SECTOR = 512
 _TICKS_PER_S = 100
 
@@ -212,6 +213,10 @@ def array_cold(data: Findings, arm: str) -> ClaimResult:
                     yield unknown(run, "the array's own read counters are missing.", "缺少阵列自身的读取计数。", tier=tier, files=("counters.jsonl",))
                     continue
                 share = Decimal(media) / host
+                counts = host, media, _grown(pair, "engine_io", "read_bytes")
+                if odd := doubtful.array_units(run, tier, counts, data.plan.validity.account_ratio_max):
+                    yield odd
+                    continue
                 reason = Text("{v} of the bytes read came from the media (at least {l}).", "读取字节中 {v} 来自介质（下限 {l}）。")
                 reason = reason.fill(v=percent(share, limit), l=percent(limit))
                 yield Finding(holds(share >= limit), reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
@@ -280,13 +285,15 @@ def device_bytes(data: Findings, arm: str) -> ClaimResult:
                         files=("engine.json",),
                     )
                 else:
-                    yield _bytes_read(run, tier, pair, tokens.external * per_token, (low, high))
+                    yield _bytes_read(run, tier, pair, tokens.external * per_token, (low, high), data.plan.validity.account_ratio_max)
 
     return fold(data.plan, "device_bytes", arm, findings())
 
 
-def _bytes_read(run: Run, tier: int, pair: tuple[dict[str, Any], dict[str, Any]] | None, expected: Decimal, band: tuple[Decimal, Decimal]) -> Finding:
-    """Judge by the process's own counter; what lies below it, which others may use too, must then not have read less."""
+def _bytes_read(
+    run: Run, tier: int, pair: tuple[dict[str, Any], dict[str, Any]] | None, expected: Decimal, band: tuple[Decimal, Decimal], ceiling: Decimal
+) -> Finding:
+    """Judge by the process's own counter; what lies below it, which others may use too, must then not have read less, nor beyond all measure."""
     files = (run.pack.path("counters.jsonl"),)
     process = _grown(pair, "engine_io", "read_bytes")
     if process is None:
@@ -301,6 +308,9 @@ def _bytes_read(run: Run, tier: int, pair: tuple[dict[str, Any], dict[str, Any]]
     if below is None and name is not None:
         return unknown(run, f"the reads of the {name.en} were not counted.", f"未记录{name.zh}的读取量。", tier=tier, files=("counters.jsonl",))
     own, device = Decimal(process) / expected, None if below is None else Decimal(below) / expected
+    most = ceiling if name is _NFS else doubtful.BESIDE
+    if device is not None and name is not None and (odd := doubtful.device_units(run, tier, name, device, most)):
+        return odd
     reason = Text(
         "{p} of the bytes that the recovered KV takes were read{d} ({l} to {h} allowed).", "实际读取为恢复 KV 应有字节的 {p}{d}（允许 {l} 至 {h}）。"
     ).fill(
@@ -317,7 +327,7 @@ def _below(run: Run, pair: tuple[dict[str, Any], dict[str, Any]] | None) -> tupl
     """Return what must have read the bytes below the process and how many it read, by the kind of file system; a foreign kind has neither."""
     kinds = {str(row["fs_type"]) for row in run.pack.coldness if row.get("fs_type")}
     if any(kind.startswith("nfs") for kind in kinds):
-        return Text("NFS mount", "NFS 挂载"), _grown(pair, "nfs", "server_read_bytes")
+        return _NFS, _grown(pair, "nfs", "server_read_bytes")
     sectors = _grown(pair, "diskstats", "read_sectors")
     if sectors is None and not kinds & set(ON_A_DISK) and kinds:
         return None, None

@@ -6,7 +6,6 @@ A gap in a series is a gap: positions are times, nothing is filled in, and nothi
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,47 +17,10 @@ FEWEST_POINTS = 8
 Exact = Fraction | int  # a value of a series: whole numbers and fractions, so that a limit is met or missed exactly
 
 
-@dataclass(frozen=True)
-class Shift:
-    """A change of level between windows: relative size (adverse is positive, exact), the first window of the new level, and its p value."""
-
-    size: Fraction
-    at: int
-    p: float
-
-
-def worst_shift(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float) -> Shift | None:
-    """Return the largest adverse change of level that a one-sided rank-sum test tells from noise, or None.
-
-    For every split with at least `least` values on each side: the size is the ratio of the medians less one, the test Mann-Whitney with
-    the normal approximation. A median of few windows moves by chance; a shift counts only when the ranks of the two sides differ too.
-    """
-    worst: Shift | None = None
-    whole, _ = _whole(values)
-    for k in range(least, len(whole) - least + 1):
-        before, after = whole[:k], whole[k:]
-        low, high = middle_of(before), middle_of(after)
-        size = (high / low if upwards else low / high) - 1
-        if size <= 0 or (worst is not None and size <= worst.size):
-            continue
-        p = _rank_sum_p(before, after) if upwards else _rank_sum_p(after, before)
-        if p <= p_max:
-            worst = Shift(size, k, p)
-    return worst
-
-
 def middle_of(values: Sequence[Exact]) -> Fraction:
     """Return the exact median of a series that is not empty."""
     ordered = sorted(values)
     return (Fraction(ordered[(len(ordered) - 1) // 2]) + Fraction(ordered[len(ordered) // 2])) / 2
-
-
-def _rank_sum_p(lower: Sequence[int], upper: Sequence[int]) -> float:
-    """Return the one-sided p value of `upper` being larger (Mann-Whitney U, normal approximation, ties count half)."""
-    ordered, n, m = sorted(lower), len(lower), len(upper)
-    wins = sum((bisect_right(ordered, x) + bisect_left(ordered, x)) / 2 for x in upper)
-    mean, deviation = n * m / 2, math.sqrt(n * m * (n + m + 1) / 12)
-    return 1 - NormalDist().cdf((wins - mean - 0.5) / deviation)
 
 
 def thin(points: Sequence[tuple[Exact, Exact]]) -> Sequence[tuple[Exact, Exact]]:
@@ -90,7 +52,7 @@ class _Slopes:
     def __init__(self, rows: Sequence[tuple[Exact, Exact]]) -> None:
         import numpy as np  # 80,000 slopes of 400 points; only who judges a trend pays for it
 
-        (x_whole, self._x_unit), (y_whole, self._y_unit) = _whole([row[0] for row in rows]), _whole([row[1] for row in rows])
+        (x_whole, self._x_unit), (y_whole, self._y_unit) = as_whole([row[0] for row in rows]), as_whole([row[1] for row in rows])
         self._x, self._y = (np.array(v, dtype=np.int64 if max(map(abs, v)) < 2**61 else object) for v in (x_whole, y_whole))
         x, y = self._x.astype(float), self._y.astype(float)
         first, second = np.triu_indices(len(rows), 1)
@@ -123,7 +85,7 @@ class _Slopes:
         raise AssertionError("a slope of that rank lies among those near it")
 
 
-def _whole(values: Sequence[Exact]) -> tuple[list[int], Fraction]:
+def as_whole(values: Sequence[Exact]) -> tuple[list[int], Fraction]:
     """Return values as whole numbers of one unit, and that unit."""
     fractions = [Fraction(v) for v in values]
     parts = math.lcm(*(v.denominator for v in fractions))

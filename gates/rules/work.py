@@ -1,17 +1,17 @@
-"""Was the work the same, whole and right: prompts, lengths, configuration, failures, the store phase, and the outputs."""
+"""Was the work the same and whole: prompts, lengths, configuration, failures, and the store phase."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from math import sqrt
 from typing import Any
 
 from gates.model import Attribution, ClaimResult, ClaimStatus
 from gates.readers.prometheus import STORE_BYTES, growth
 from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
+from gates.rules import doubtful
 from gates.rules.claim import Finding, Findings, Run, fold, holds, not_applicable, unknown
 from gates.rules.engine import IDENTITY, differs_from_plan, instances_differ, setting_differences, settings_of, silent
 from gates.rules.estimates import percent
@@ -19,7 +19,6 @@ from gates.rules.hash_seed import seeds_differ
 from gates.text import Text
 
 _MODEL_PATH = ("model", "model_path")  # vLLM's and SGLang's own names of the folder of the model
-_RECOMPUTE = Text("a recompute run over the same prompts would tell", "对相同提示的重算轮次方可判定")
 
 
 def equal_work(data: Findings, arm: str) -> ClaimResult:
@@ -238,7 +237,9 @@ def _stored(data: Findings, run: Run) -> Finding:
         return unknown(run, "nothing tells how many bytes were stored.", "没有写入字节数的证据。", files=("counters.jsonl",))
     context = data.plan.workload.context_tokens
     share = written / (needed * (context // block * block) * per_token) if context >= block else Decimal(0)
-    low = data.plan.validity.device_bytes_ratio[0]
+    low, most = data.plan.validity.device_bytes_ratio[0], data.plan.validity.account_ratio_max
+    if odd := doubtful.stored_units(run, share, most):
+        return odd
     reason = Text("{n} prefixes were stored, {v} of the bytes that they take (at least {l}).", "写入 {n} 个前缀，为应有字节的 {v}（下限 {l}）。")
     return Finding(holds(share >= low), reason.fill(n=len(requests), v=percent(share, low), l=percent(low)), share, run.key, None, files)
 
@@ -264,56 +265,3 @@ def _bytes_stored(run: Run, *, alone: bool) -> Decimal | None:
         return Decimal(high - low)
     sizes = [count(c.get("bytes")) for c in run.pack.coldness if c.get("when") == "after_cool"]
     return Decimal(sum(s or 0 for s in sizes)) if alone and sizes and None not in sizes else None
-
-
-def output_identity(data: Findings, arm: str) -> ClaimResult:
-    """Return the share of outputs that differ from recompute, beyond what recompute differs from itself (DESIGN 4.3)."""
-    if not data.plan.arms.recovers(arm):
-        return not_applicable(
-            "output_identity", arm, "Outputs are compared with this arm, or it asks other prompts.", "以该对照组为参照，或其提示不同。"
-        )
-    limit = data.plan.validity.divergence_excess_max
-
-    def findings() -> Iterator[Finding]:
-        for run in data.of(arm):
-            reference = next((r for r in data.of("recompute") if r.prompts == run.prompts), None)
-            if reference is None:
-                yield unknown(run, "there is no recompute run to compare with.", "没有可比较的重算轮次。", change=_RECOMPUTE)
-                continue
-            for tier in run.tiers:  # by itself: pooled, a large sound tier would hide a small broken one
-                yield _diverged(run, reference, tier, limit)
-
-    fault = Attribution.PRODUCT if arm == "candidate" else Attribution.RIG
-    return fold(data.plan, "output_identity", arm, findings(), fault=fault)
-
-
-def _diverged(run: Run, reference: Run, tier: int, limit: Decimal) -> Finding:
-    files = (run.pack.path("records.jsonl"), reference.pack.path("records.jsonl"))
-    truth = {r.prompt_sha256: r.output_sha256 for r in reference.pack.of("measure") if r.failure is None}
-    again = [r for r in reference.pack.of("repeat") if r.failure is None]
-    mine = [r for r in run.pack.of("measure", tier) if r.failure is None]
-    compared = [(r.output_sha256, truth[r.prompt_sha256]) for r in mine if r.prompt_sha256 in truth]
-    floor = [(r.output_sha256, truth[r.prompt_sha256]) for r in again if r.prompt_sha256 in truth]
-    wanted = int(reference.spec.params.get("repeat") or 0)
-    if not compared or len(floor) < max(wanted, 1) or any(None in pair for pair in (*compared, *floor)):
-        return unknown(
-            run, "outputs were not recorded for the prompts and their repeats.", "未记录各提示及其重复的输出。", tier=tier, files=("records.jsonl",)
-        )
-    off, base = sum(a != b for a, b in compared), sum(a != b for a, b in floor)
-    share = Decimal(off) / len(compared)
-    noise = _noise_bound(base, len(floor))
-    excess = max(share - noise, Decimal(0))
-    reason = Text(
-        "{v} of {n} outputs differ from recompute; recompute differs from itself in {b} of {m}. Beyond that noise: {e} (at most {l}).",
-        "{n} 个输出中 {v} 与重算不同；重算自身在 {m} 次中有 {b} 次不同。超出该噪声：{e}（上限 {l}）。",
-    ).fill(v=percent(share), n=len(compared), b=base, m=len(floor), e=percent(excess, limit), l=percent(limit))
-    return Finding(holds(excess <= limit), reason, excess, run.key, tier, files)
-
-
-def _noise_bound(hits: int, n: int) -> Decimal:
-    """Return the noise floor as a share: zero where no repeat differed, else the upper 95 % Wilson bound (few repeats tell a rate roughly)."""
-    if hits == 0:
-        return Decimal(0)
-    z, p = 1.6449, hits / n
-    bound = (p + z * z / (2 * n) + z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))) / (1 + z * z / n)
-    return Decimal(repr(round(bound, 6)))

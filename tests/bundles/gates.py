@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from gates.model import StepKind, StepSpec
 from gates.plan import Plan
 from gates.rules.engine import IDENTITY
 from tests.bundles.evidence import BOOT, HOST, Evidence, dumped
-from tests.bundles.job import WALL
+from tests.bundles.job import MODEL_LABELS, SERVED, WALL
 from tests.bundles.jobs import Run, Soak
 from tests.bundles.truth import Truth, small_plan, soak_plan
 
@@ -68,6 +69,30 @@ def record_injection(evidence: Evidence, label: str, from_ns: int, to_ns: int, b
     event = {"wall_ns": WALL + to_ns, "mono_ns": to_ns, "boot_id": boot_id, "kind": "injection", "detail": detail}
     evidence.lines("soak", "events.jsonl", lambda rows: [*rows, event], renumber=True)
     return evidence.inputs(lambda d: d["injections"].append(row))
+
+
+def counted_again(evidence: Evidence) -> Evidence:
+    """Let the engine have counted what a soak's journal says: requests, prompt tokens and output tokens, around the load and in its samples."""
+    soak = [row for row in evidence.rows("soak", "records.jsonl") if row["phase"] == "soak"]
+    ends = sorted(row["end_ns"] for row in soak)
+    names = {
+        SERVED: len(soak),
+        f"vllm:prompt_tokens_total{MODEL_LABELS}": sum(row["prompt_tokens_sent"] for row in soak),
+        f"vllm:generation_tokens_total{MODEL_LABELS}": sum(row["max_tokens"] for row in soak),
+    }
+    before = next(row["metrics"] for row in evidence.rows("soak", "counters.jsonl") if (row["when"], row["phase"]) == ("before", "soak"))
+    base = {name: int(float(before[name])) for name in names}
+
+    def around(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            if (row["when"], row["phase"]) == ("after", "soak"):
+                row["metrics"] |= {name: str(base[name] + grown) for name, grown in names.items()}
+
+    def samples(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            row["metrics"][SERVED] = str(base[SERVED] + bisect_right(ends, row["mono_ns"]))
+
+    return evidence.lines("soak", "counters.jsonl", around).lines("soak", "telemetry.jsonl", samples)
 
 
 def _runs(gate: str, truth: Truth, plan: Plan, steps: Callable[[Plan], tuple[StepSpec, ...]]) -> Evidence:

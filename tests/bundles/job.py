@@ -13,6 +13,7 @@ from tests.bundles.evidence import ATTEMPT, BOOT, HOST, Evidence, dumped, journa
 from tests.bundles.truth import Truth
 
 MODEL_LABELS = '{engine="0",model_name="lab"}'
+SERVED = 'vllm:request_success_total{engine="0",finished_reason="length",model_name="lab"}'
 KV_BYTES, BLOCK, GPU_BLOCKS = 16, 4096, 320
 MEDIUM: dict[str, Any] = {"dir": "/kv", "mount_point": "/", "fs_types": ["xfs"], "sources": ["/dev/md/qg-array"]}
 SECOND = 10**9
@@ -33,6 +34,8 @@ class Job:
         self.counters: list[dict[str, Any]] = []
         self.count = {
             "prompt": 0,
+            "served": 0,
+            "generated": 0,
             "local_compute": 0,
             "local_cache_hit": 0,
             "external_kv_transfer": 0,
@@ -41,6 +44,7 @@ class Job:
             "read": 0,
             "written": 0,
         }
+        self.soak: dict[str, Any] | None = None  # what the job of a soak is told
         self.engine = {"pid": 100 + int(spec.params["run_index"]), "start_ticks": self.now // 10**7, "boot_id": BOOT}
 
     @property
@@ -67,6 +71,8 @@ class Job:
         for source in ("local_compute", "local_cache_hit", "external_kv_transfer"):
             metrics[f'vllm:prompt_tokens_by_source_total{{engine="0",model_name="lab",source="{source}"}}'] = f"{c[source]}.0"
         metrics |= {
+            SERVED: f"{c['served']}.0",
+            f"vllm:generation_tokens_total{MODEL_LABELS}": f"{c['generated']}.0",
             f"vllm:external_prefix_cache_hits_total{MODEL_LABELS}": f"{c['external_kv_transfer']}.0",
             f"vllm:prefix_cache_hits_total{MODEL_LABELS}": f"{c['local_cache_hit']}.0",
             f"vllm:kv_offload_load_bytes_total{MODEL_LABELS}": f"{c['loaded']}.0",
@@ -143,13 +149,15 @@ class Job:
             "server": {"recv_ns": sent + 1000, "first_ns": sent + ttft - 3000, "send_ns": sent + ttft - 2000},
         }
         row.update(over)
-        self.account(phase, length)
+        self.account(phase, length, limit)
         return row
 
-    def account(self, phase: str, length: int) -> None:
+    def account(self, phase: str, length: int, output: int) -> None:
         work, c = self.plan.workload, self.count
         hit = work.context_tokens if self.recovers and phase in ("measure", "soak") else 0
         c["prompt"] += length
+        c["served"] += 1
+        c["generated"] += output
         c["external_kv_transfer"] += hit
         c["local_compute"] += length - hit
         c["loaded"] += hit * KV_BYTES
@@ -208,6 +216,7 @@ class Job:
                 "host": HOST,
                 "engine": {"kv_dirs": ["/kv"] if self.recovers else [], "media": [MEDIUM] if self.recovers else []},
                 "arm": arm,
+                "soak": self.soak,
             },
             "engine.json": {
                 "argv": ["lab-engine"],
@@ -226,12 +235,21 @@ class Job:
                 "cpu_s": 1.5,
                 "wall_s": 30.0,
                 "loop_lag_p99_ns": 200_000,
+                "loop_ticks": 2_995,
+                "loop_lag_max_ns": 3_000_000,
                 "calibration": {
                     "true_ttft_ns": 50_000_000,
                     "measured_ttft_p50_ns": 50_100_000,
                     "n": 16,
                     "error": 0.002,
-                    "receipt": {"concurrency": 8, "n": 32, "late_p99_ns": 40_000},
+                    "receipt": {
+                        "concurrency": 8,
+                        "n": 32,
+                        "late_min_ns": 3_000,
+                        "late_p50_ns": 4_000,
+                        "late_p99_ns": 40_000,
+                        "late_max_ns": 40_000,
+                    },
                     "told_apart": True,
                 },
                 "receipts": {"kernel": 10 * len(measured), "loop": 0, "clock_steps": 0},

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Callable
 
 from gates.model import StepSpec
 from tests.bundles.evidence import BOOT, Evidence
-from tests.bundles.job import MODEL_LABELS, SECOND, WALL, Job
+from tests.bundles.job import MODEL_LABELS, SECOND, SERVED, WALL, Job
 from tests.bundles.truth import Truth
 
 
@@ -90,13 +91,16 @@ class Soak(Job):
             factor = self.truth.drift((sent - began) / (until - began)) * max(0.1, 1 + self.random.gauss(0, self.truth.noise))
             return int(self.ttft_ms * tier * factor * 10**6), int(self.truth.decode_ms * tier * factor * 10**6)
 
+        self.soak = {"seconds": self.seconds, "tier": tier, "telemetry_s": period, "request_cap": None}
         self.cold("before_tier", tier)
         self.scrape("before", "soak", tier)
+        before = self.count["served"]
         self.loop("soak", tier, 0, times, until)
         for row in (r for r in self.records if r["phase"] == "soak"):
             if self.truth.fails(row["prompt"]):
                 row.update(error={"kind": "stream_error", "message": "KV transfer failed"}, first_text_ns=None, usage=None, finish_reason=None)
         self.scrape("after", "soak", tier)
+        ends = sorted(row["end_ns"] for row in self.records if row["phase"] == "soak")
         telemetry = []
         hits = self.count["external_kv_transfer"]
         for n in range(int((self.now - began) / SECOND / period) + 1):
@@ -116,7 +120,10 @@ class Soak(Job):
                     },
                     "host": {"mem_total_bytes": 16 * 2**30, "mem_available_bytes": 8 * 2**30, "load1": 1.0, "cpu_s": 1.0},
                     "kv_dir_bytes": 10**8,
-                    "metrics": {f"vllm:external_prefix_cache_hits_total{MODEL_LABELS}": str(int(hits * min(progress, 1)))},
+                    "metrics": {
+                        f"vllm:external_prefix_cache_hits_total{MODEL_LABELS}": str(int(hits * min(progress, 1))),
+                        SERVED: str(before + bisect_right(ends, began + int(n * period * SECOND))),
+                    },
                     "counters": dict.fromkeys(self.plan.g4.fatal_counters, 0),
                 }
             )

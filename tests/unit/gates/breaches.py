@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tests.bundles import Truth, g3_evidence, merged, small_plan
+from tests.bundles import Truth, g2_evidence, g3_evidence, merged, small_plan
 from tests.bundles.evidence import Evidence
 from tests.unit.gates.test_properties import TINY
 from tests.unit.rack.simulate import accounted, demo_plan
@@ -76,8 +76,8 @@ def unstamped(late: int, lag: int, by_loop: int) -> Edit:
             lambda d: (
                 d["server_stamps"].update(stamped=0),
                 d["receipts"].update(loop=by_loop),
-                d["calibration"]["receipt"].update(late_p99_ns=late),
-                d.update(loop_lag_p99_ns=lag),
+                d["calibration"]["receipt"].update(late_p99_ns=late, late_max_ns=late),
+                d.update(loop_lag_p99_ns=lag, loop_lag_max_ns=2 * lag),
             ),
         )(e)
 
@@ -150,7 +150,7 @@ G3: dict[str, Edit] = {
     "failures of the candidate": rows("records.jsonl", measured(failing)),
     "kv loads failed": rows("counters.jsonl", after(lambda row: metric(row, "load_failures", "3"))),
     "client share": rows("records.jsonl", measured(first_half)),
-    "client lag": document("client.json", lambda d: d.update(loop_lag_p99_ns=10**9)),
+    "client lag": document("client.json", lambda d: d.update(loop_lag_p99_ns=10**9, loop_lag_max_ns=3 * 10**9, loop_ticks=1_000)),
     "late receipts": unstamped(20_000_000, 200_000, 0),
     "lagging loop without the kernel": unstamped(40_000, 4_900_000, 1),
     "calibration off": document("client.json", lambda d: d["calibration"].update(measured_ttft_p50_ns=60_000_000)),
@@ -168,6 +168,43 @@ TRUTHS: dict[str, Truth] = {
     "second pass faster": Truth(candidate_drops=(0.27, 0.35)),
     "baselines disagree": Truth(baseline_runs=(1.0, 1.08)),
 }
+
+
+# What can be wrong with any run, and so with the second one of a baseline.
+G2 = (
+    *("gpu cache", "page cache", "page cache of one check", "never cold", "engine not restarted", "engine changed", "array cache"),
+    *("hits", "process reads", "device reads", "fewer tokens", "shorter answers", "other prompts", "other blocks", "other configuration"),
+    *("client share", "client lag", "late receipts", "lagging loop without the kernel", "calibration off", "not told apart", "paused", "job stopped"),
+)
+G2_TRUTHS: dict[str, Truth] = {"not repeatable": Truth(baseline_runs=(1.0, 1.0, 1.3))}
+CONDITIONAL: dict[str, Truth] = {
+    "above the band": Truth(drop=0.40),
+    "fragile": Truth(drop=0.265, noise=0.001, baseline_runs=(0.975, 1.02), decode_ms=1.2),
+}
+
+
+@functools.lru_cache(maxsize=1)
+def _base_g2() -> Evidence:
+    return g2_evidence(Truth(), small_plan(PLAN))
+
+
+def g2(name: str) -> Evidence:
+    """Return a baseline's evidence that is wrong in one way."""
+    if name in G2_TRUTHS:
+        return g2_evidence(G2_TRUTHS[name], small_plan(PLAN))
+    evidence = copy.deepcopy(_base_g2())
+    G3[name](evidence)
+    return evidence
+
+
+def good_g2() -> Evidence:
+    """Return the baseline's evidence in which nothing is wrong."""
+    return copy.deepcopy(_base_g2())
+
+
+def conditional(name: str) -> Evidence:
+    """Return a main gate's evidence that is worth no more than a conditional pass."""
+    return g3_evidence(CONDITIONAL[name], small_plan(PLAN))
 
 
 @functools.lru_cache(maxsize=1)

@@ -93,12 +93,38 @@ def from_the_gpu_cache() -> Evidence:
     return few.lines("soak", "counters.jsonl", edit)
 
 
+def left_out() -> Evidence:
+    """Let more requests fail than may, and take two of those out of the journal; the engine counted all."""
+
+    def edit(rows: list[Row]) -> list[Row]:
+        failed = [row["seq"] for row in rows if row["error"]]
+        return [row for row in rows if row["seq"] not in failed[:2]]
+
+    return failures(14).lines("soak", "records.jsonl", edit, renumber=True)
+
+
+def twice() -> Evidence:
+    """Let more requests fail than may, and put good ones into the journal twice, until the rate looks well."""
+
+    def edit(rows: list[Row]) -> list[Row]:
+        good = [row["seq"] for row in rows if row["phase"] == "soak" and not row["error"]][:30]
+        return [again for row in rows for again in [row] * (1 + (row["seq"] in good))]
+
+    return failures(13).lines("soak", "records.jsonl", edit, renumber=True)
+
+
 FATAL = tuple(plan_of().g4.fatal_counters)
 G4: dict[str, Callable[[], Evidence]] = {
     "errors": lambda: failures(60),
     "outage": outage,
     "TTFT steps up": lambda: load(ttft=lambda w: 2000 * MS if w < 6 else 2600 * MS),
     "throughput steps down": lambda: load(tokens=lambda w: 2600 if w < 6 else 2000),
+    "TTFT up for a while": lambda: load(ttft=lambda w: 2600 * MS if 3 <= w < 9 else 2000 * MS),
+    "throughput down for a while": lambda: load(tokens=lambda w: 2000 if 3 <= w < 9 else 2600),
+    "TTFT up at the end": lambda: load(ttft=lambda w: 2600 * MS if w >= 10 else 2000 * MS),
+    "throughput down in the last window": lambda: load(tokens=lambda w: 1000 if w == 11 else 2600),
+    "failed requests left out": left_out,
+    "good requests twice": twice,
     "TTFT creeps up": lambda: load(ttft=lambda w: (2000 + 60 * w) * MS),
     "throughput creeps down": lambda: load(tokens=lambda w: 2900 - 60 * w),
     "leak": lambda: leak(30_000),

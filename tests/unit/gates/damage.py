@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 from gates.bundle import Unreadable
@@ -12,7 +14,8 @@ from gates.judge import judge
 from tests.bundles.evidence import Evidence
 
 GOOD = ("pass", "conditional")
-HOWS = ("remove", "empty", "truncate", "drop a line", "drop a row", "drop a key", "double a line", "reverse", "null", "nan", "unit")
+HOWS = ("remove", "empty", "truncate", "drop a line", "drop a row", "drop a key", "double a line", "double a row", "reverse", "null", "nan", "unit")
+_NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?")  # counters of an engine come as text
 Path = tuple[str, ...]  # of keys from the top of a JSON value; `*` is any place of a list
 # ns/us/ms/s, KiB/KB and bits/bytes: what a tool of another version, or a hand, may have meant.
 FACTORS = (1000, 1024, 8, 10**6, 10**9)
@@ -40,8 +43,9 @@ def damaged(evidence: Evidence, path: str, how: str, where: float, factor: int =
         copied.files[path] = data[: int(len(data) * where)]
     elif how == "drop a line":
         copied.files[path] = "".join(lines[:row] + lines[row + 1 :]).encode()
-    elif how == "drop a row":
-        copied.files[path] = _renumbered(lines[:row] + lines[row + 1 :]) if path.endswith(".jsonl") else data
+    elif how in ("drop a row", "double a row"):
+        kept = lines[: row + (how == "double a row")]
+        copied.files[path] = _renumbered(kept + lines[row + (how == "drop a row") :]) if path.endswith(".jsonl") else data
         _recount(copied, path)
     elif how == "drop a key":
         names = key_paths(data)
@@ -52,6 +56,25 @@ def damaged(evidence: Evidence, path: str, how: str, where: float, factor: int =
         copied.files[path] = "".join(reversed(lines)).encode()
     elif how in ("null", "nan", "unit"):
         copied.files[path] = _edited(data, how, where, factor, up=up)
+    return _packed(copied, path)
+
+
+def in_another_unit(evidence: Evidence, path: str, field: str, factor: int, *, up: bool) -> Evidence:
+    """Return a copy with one numeric field of a file in another unit, in every row; pack and manifest are made to fit."""
+    copied = Evidence(evidence.gate, evidence.plan, dict(evidence.files), dict(evidence.attempt), evidence.simulated)
+    rows = _parsed(copied.files[path]) or []
+    for row in rows:
+        _apply(row, field, "unit", factor, up=up)
+    copied.files[path] = _written(copied.files[path], rows)
+    return _packed(copied, path)
+
+
+def fields(data: bytes) -> list[str]:
+    """Return the names of all numeric fields of a JSON file or journal; places of lists count as one. A text that is no JSON has none."""
+    return sorted({name for row in _parsed(data) or [] for name in _names(row)})
+
+
+def _packed(copied: Evidence, path: str) -> Evidence:
     parts = path.split("/")
     if len(parts) == 4 and path in copied.files and parts[3] != "pack.json" and copied.path(parts[1], "pack.json") in copied.files:
         copied.repack(parts[1])
@@ -65,13 +88,11 @@ def key_paths(data: bytes) -> list[Path]:
 
 def without(data: bytes, path: Path, nth: int | None = None) -> bytes:
     """Return a file without a key (the first entry of a list at `*`): in every row where it stands, or in the nth of those alone."""
-    rows, whole = _parsed(data) or [], _json(data.decode("utf-8", "replace")) is not None
+    rows = _parsed(data) or []
     having = [row for row in rows if path in set(_keys(row, ()))]
     for row in having if nth is None else having[nth % len(having) :][:1]:
         _take(row, path)
-    if whole:
-        return json.dumps(rows[0], ensure_ascii=False).encode()
-    return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows).encode()
+    return _written(data, rows)
 
 
 def _parsed(data: bytes) -> list[Any] | None:
@@ -118,19 +139,19 @@ def _recount(evidence: Evidence, path: str) -> None:
 
 def _edited(data: bytes, how: str, where: float, factor: int, *, up: bool) -> bytes:
     """Change one field: in every row of a journal for another unit, in one row for null and NaN. Text that is no JSON stays as it is."""
-    text = data.decode("utf-8", "replace")
-    whole = _json(text)
-    rows = [whole] if whole is not None else [_json(line) for line in text.splitlines()]
-    if any(row is None for row in rows) or not rows:
-        return data
-    names = sorted({name for row in rows for name in _names(row)})
+    rows, names = _parsed(data) or [], fields(data)
     if not names:
         return data
     name = names[int(where * len(names))]
     touched = rows if how == "unit" else rows[int(where * len(rows)) :][:1]
     for row in touched:
         _apply(row, name, how, factor, up=up)
-    if whole is not None:
+    return _written(data, rows)
+
+
+def _written(data: bytes, rows: list[Any]) -> bytes:
+    """Return rows in the form that they had in a file: a document, or a journal."""
+    if _json(data.decode("utf-8", "replace")) is not None:
         return json.dumps(rows[0], ensure_ascii=False).encode()
     return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows).encode()
 
@@ -150,18 +171,30 @@ def _names(value: Any, path: str = "") -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _names(inner, f"{path}/*")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    elif _is_number(value):
         yield path
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(value) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _scaled(value: Any, factor: int, *, up: bool) -> Any:
+    if isinstance(value, str):
+        return format(Decimal(value) * factor if up else Decimal(value) / factor, "f")
+    return value * factor if up else (value // factor if isinstance(value, int) and value % factor == 0 else value / factor)
 
 
 def _apply(value: Any, name: str, how: str, factor: int, *, up: bool, path: str = "") -> None:
     places = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in list(places):
         here = f"{path}/{key}" if isinstance(value, dict) else f"{path}/*"
-        if here == name and isinstance(inner, int | float) and not isinstance(inner, bool):
+        if here == name and _is_number(inner):
             if how == "unit":
-                value[key] = inner * factor if up else (inner // factor if isinstance(inner, int) and inner % factor == 0 else inner / factor)
+                value[key] = _scaled(inner, factor, up=up)
             else:
-                value[key] = None if how == "null" else float("nan")
+                value[key] = None if how == "null" else "NaN" if isinstance(inner, str) else float("nan")
         else:
             _apply(inner, name, how, factor, up=up, path=here)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from collections.abc import Callable, Collection
 from typing import Any
 
 from gates.plan import Plan
-from tests.bundles import Evidence, g4_evidence, merged, soak_plan
+from tests.bundles import Evidence, counted_again, g4_evidence, merged, soak_plan
+from tests.bundles.job import SERVED
 
 S, PAGE = 10**9, 4096
-SERVED = 10**6  # prompt tokens that the external tier served between two samples: more than the load asks for
+READ = 10**6  # prompt tokens that the external tier served between two samples: more than the load asks for
 WINDOW, SLOT, PERIOD, WINDOWS, SLOTS = 120 * S, 6 * S, 5 * S, 12, 20  # ns of a clock on which an hour is 120 s: one request every 6 s
 END = WINDOWS * WINDOW
 PLAN = {
@@ -79,21 +81,24 @@ class Soak:
             for row in rows:
                 if (row["when"], row["phase"]) == ("after", "soak"):
                     hits = {name: str(10**9) for name in row["metrics"] if name.startswith("vllm:external_prefix_cache_hits_total")}
-                    row["metrics"] = {**row["metrics"], **hits}
+                    row["metrics"] |= hits
             return rows
 
-        self.evidence.lines("soak", "counters.jsonl", served)
         self.evidence.lines("soak", "records.jsonl", write, renumber=True)
+        counted_again(self.evidence.lines("soak", "counters.jsonl", served))
+        self.evidence.json("soak", "job.json", lambda d: d["soak"].update(request_cap=len(places) + 10))  # this load is spaced, not a full loop
         return self
 
     def samples(self, edit: Callable[[int, dict[str, Any]], None] = lambda n, row: None, *, silent: tuple[int, int] = (0, 0)) -> Soak:
         """Write the samples with an edit of each (number, row). Between two samples of numbers a and b (`silent`) there is none."""
 
         def write(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            out = []
+            out, ends = [], sorted(r["end_ns"] for r in self.evidence.rows("soak", "records.jsonl") if r["phase"] == "soak")
+            ended = [bisect_right(ends, self.start + n * PERIOD) for n in range(END // PERIOD + 1)]
             for n in (n for n in range(END // PERIOD + 1) if not silent[0] < n < silent[1]):
                 row = {**rows[0], "mono_ns": self.start + n * PERIOD, "counters": dict(rows[0]["counters"]), "host": dict(rows[0]["host"])}
-                row |= {"engine": {**rows[0]["engine"], "rss_bytes": 50_000 * PAGE}, "metrics": dict.fromkeys(rows[0]["metrics"], str(n * SERVED))}
+                row |= {"engine": {**rows[0]["engine"], "rss_bytes": 50_000 * PAGE}}
+                row["metrics"] = {name: str(ended[n]) if name == SERVED else str(n * READ) for name in rows[0]["metrics"]}
                 edit(n, row)
                 out.append(row)
             return out

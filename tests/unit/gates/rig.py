@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from tests.bundles import Evidence
 from tests.bundles.evidence import BOOT, dumped
@@ -26,6 +27,18 @@ def paused(evidence: Evidence, steps: Iterable[str], us: int, way: str = "rx_pri
         ]
         evidence.files[evidence.path(step, "ports.json")] = dumped({"readings": rows})
         evidence.repack(step)
+    return evidence
+
+
+def cached(evidence: Evidence, steps: Iterable[str], grown: int) -> Evidence:
+    """Let the page cache of the host grow by so many bytes in each measured phase of these steps."""
+
+    def edit(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            row["page_cache"] = {"cached_bytes": 10**9 + grown * (row["when"] == "after"), "paged_in_bytes": 0}
+
+    for step in steps:
+        evidence.lines(step, "counters.jsonl", edit)
     return evidence
 
 

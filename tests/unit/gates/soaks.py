@@ -84,7 +84,7 @@ def fading(off: int) -> Evidence:
 
 
 def busy(thousandths: int) -> Evidence:
-    return load().json("soak", "client.json", lambda d: d.update(cpu_s=thousandths / 100, wall_s=10))
+    return load().json("soak", "client.json", lambda d: d.update(cpu_s=thousandths / 100, wall_s=10, loop_ticks=1000))
 
 
 def silence(last: int, following: int, length: int) -> Callable[[int], Evidence]:

@@ -11,7 +11,7 @@ from gates.g2_baseline import judge
 from gates.model import Verdict
 from tests.bundles import Evidence, g2_evidence, small_plan
 from tests.unit.gates.limits import numeric_limits, told_on_its_side
-from tests.unit.gates.rig import paused, stepped
+from tests.unit.gates.rig import cached, paused, stepped
 from tests.unit.gates.test_published_beside import with_volume
 
 PASS, FAIL, INCONCLUSIVE, INVALID = Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.INVALID
@@ -77,6 +77,10 @@ TABLE: dict[str, tuple[Callable[[Any], Evidence], dict[int, Verdict]]] = {
     "g2.pauses": (lambda us: paused(g2_evidence(plan=small_plan()), RUNS, us), {99_999: PASS, 100_000: PASS, 100_001: FAIL}),
     "g2.port_errors": (lambda n: paused(paused(g2_evidence(plan=small_plan()), RUNS, 40), RUNS[:1], 40, errors=n), {0: PASS, 1: FAIL}),
     "g2.clock_steps": (lambda ns: stepped(g2_evidence(plan=small_plan()), "run-2", ns), {127_999_999: PASS, 128_000_000: PASS, 128_000_001: FAIL}),
+    "g2.page_cache_growth": (
+        lambda n: cached(g2_evidence(plan=small_plan()), RUNS, n),
+        {1_258_291: PASS, 1_258_292: FAIL},
+    ),  # of 12,582,912 bytes read
     "g2.volume.raid": (members, {0: PASS, 1: FAIL}),
     "g2.volume.stripe": (lambda width: with_volume({"swidth=512": f"swidth={width}"}), {511: FAIL, 512: PASS, 513: FAIL}),
     "g2.volume.mount": (lambda wrong: with_volume({"rw,noatime": "ro,noatime"} if wrong else {}), {0: PASS, 1: FAIL}),

@@ -13,7 +13,7 @@ from tests.bundles import Evidence
 from tests.unit.gates.even_soak import S, plan_of
 from tests.unit.gates.limits import numeric_limits, told_on_its_side
 from tests.unit.gates.part_health import GPU, come, drive_that, gpu_that, lost_for, throttled_readings
-from tests.unit.gates.rig import paused, stepped
+from tests.unit.gates.rig import cached, paused, stepped
 from tests.unit.gates.soaks import (
     MS,
     another_process,
@@ -54,6 +54,7 @@ TABLE: list[tuple[str, Callable[[int], Evidence], dict[int, Verdict]]] = [
     ("g4.error_budget_long", in_a_row, {5: PASS, 6: PASS, 7: FAIL}),
     ("g4.drift_ttft_p50", lambda off: load(ttft=lambda w: 2000 * MS if w < 6 else 2100 * MS + off), LATER),
     ("g4.drift_throughput", lambda off: load(tokens=lambda w: 2100 + off if w < 6 else 2000), LATER),
+    ("g4.drift_ttft_p99", lambda off: load(ttft=lambda w: 2000 * MS if w < 6 else 2100 * MS + off), LATER),
     ("g4.excursion_ttft_p50", lambda off: load(ttft=straight(lambda w: 2090 * MS + 20 * MS * w, off)), EARLIER),
     ("g4.excursion_throughput", lambda off: load(tokens=straight(lambda w: 2310 - 20 * w, off)), EARLIER),
     ("g4.steady_ttft_p50", lambda off: load(ttft=uneven(2000 * MS, 400 * MS, off)), LATER),
@@ -67,6 +68,7 @@ TABLE: list[tuple[str, Callable[[int], Evidence], dict[int, Verdict]]] = [
     ("g4.pauses", lambda us: paused(load(), ["soak"], us), {99_999: PASS, 100_000: PASS, 100_001: FAIL}),
     ("g4.port_errors", lambda n: paused(load(), ["soak"], 40, errors=n), NONE),
     ("g4.clock_steps", lambda ns: stepped(load(), "soak", ns), {127_999_999: PASS, 128_000_000: PASS, 128_000_001: FAIL}),
+    ("g4.page_cache_growth", lambda n: cached(load(), ["soak"], n), {5_033_164: PASS, 5_033_165: FAIL}),  # of 50,331,648 bytes of files
     ("g4.telemetry_coverage", silence(20, 25, 24_400 * MS), {-1: PASS, 0: PASS, 1: INCONCLUSIVE}),
     ("g4.telemetry_gap", silence(20, 33, 60 * S), {-1: PASS, 0: PASS, 1: INCONCLUSIVE}),
     ("g4.counter_aer_fatal", counted, NONE),

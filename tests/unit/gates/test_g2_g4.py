@@ -1,12 +1,14 @@
 """G2 freezes a repeatable baseline; G4 tells a steady product from one that drifts, leaks, errs or restarts."""
 
 import random
+from fractions import Fraction
 
 import pytest
 
 from gates.canonical import sha256_of
 from gates.judge import judge
-from gates.rules.trends import theil_sen, worst_shift
+from gates.rules.levels import worst_stretch
+from gates.rules.trends import theil_sen
 from tests.bundles import Truth, g2_evidence, g4_evidence, record_injection, soak_plan
 
 
@@ -146,12 +148,13 @@ def test_a_change_of_level_is_found_where_it_is_and_not_in_noise():
     rng = random.Random(5)
     steady = [rng.gauss(100, 5) for _ in range(72)]
     stepped = [x * (1.1 if n >= 40 else 1) for n, x in enumerate(steady)]
-    found = worst_shift(stepped, upwards=True, least=6, p_max=0.001)
+    found = worst_stretch(stepped, upwards=True, least=6, p_max=0.001, over=Fraction(5, 100))
     assert found is not None
     assert abs(found.at - 40) <= 8
     assert found.size == pytest.approx(0.1, abs=0.05)
-    assert worst_shift(steady, upwards=True, least=6, p_max=0.001) is None
-    assert worst_shift(stepped, upwards=False, least=6, p_max=0.001) is None
+    assert worst_stretch(steady, upwards=True, least=6, p_max=0.001, over=Fraction(5, 100)) is None
+    better = worst_stretch(stepped, upwards=False, least=6, p_max=0.001, over=Fraction(5, 100))
+    assert better is None or better.size < 0.05
 
 
 def test_the_slope_is_robust_and_its_lower_bound_is_below_it():

@@ -249,7 +249,7 @@ def test_failed_kv_loads_are_the_products_fault():
 
 
 def test_outputs_within_the_engines_own_noise_are_not_held_against_the_product():
-    noisy = run(Truth(noise_floor=0.6), small_plan({"workload": {"identity_repeats": 24}}), on_candidates(corrupt))
+    noisy = run(Truth(noise_floor=0.15), small_plan({"workload": {"identity_repeats": 24}}), on_candidates(corrupt))
     assert checks(noisy)["g3.candidate_output_identity"]["verdict"] == "pass"
 
 
@@ -464,8 +464,8 @@ def test_a_loop_that_lags_does_not_move_receipts_that_the_kernel_stamped(receipt
 
     def edit(e):
         unstamped("run-2")(e)
-        e.json("run-2", "client.json", lambda d: d.update(loop_lag_p99_ns=4_900_000, receipts=receipts))
-        e.json("run-2", "client.json", lambda d: d["calibration"].update(receipt={"late_p99_ns": late}))
+        e.json("run-2", "client.json", lambda d: d.update(loop_lag_p99_ns=4_900_000, loop_lag_max_ns=9_000_000, receipts=receipts))
+        e.json("run-2", "client.json", lambda d: d["calibration"]["receipt"].update(late_p99_ns=late, late_max_ns=late))
 
     plan = small_plan({"validity": {"client_share_of_ttft_max": "0.02"}})
     assert claims(run(Truth(), plan, edit))[("client_healthy", "candidate")]["status"] == expected

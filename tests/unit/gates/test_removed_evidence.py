@@ -77,7 +77,7 @@ def late_receipts(evidence: Evidence) -> None:
     """Let an engine without stamps be measured by a kernel whose stamps come late, and a loop that is quick."""
     rows("records.jsonl", lambda row: row.update(server=None) if measured(row) else None)(evidence)
     client(lambda d: d["server_stamps"].update(stamped=0))(evidence)
-    client(lambda d: d["calibration"]["receipt"].update(late_p99_ns=20_000_000))(evidence)
+    client(lambda d: d["calibration"]["receipt"].update(late_p99_ns=20_000_000, late_max_ns=20_000_000))(evidence)
 
 
 def lenient(**validity: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gates.judge import judge
-from tests.bundles import Evidence, Truth, g4_evidence, record_injection, soak_plan
+from tests.bundles import Evidence, Truth, counted_again, g4_evidence, record_injection, soak_plan
 
 FIRST, SECOND = "b007-0000", "b007-0001"
 PLANNED = {"label": "path-down", "action": "path-down", "at": "5 h", "lasts": "30 min"}
@@ -185,6 +185,7 @@ def _without(e: Evidence, name: str, low: float, high: float) -> None:
     start = begin(e)
     key = "mono_ns" if name == "telemetry.jsonl" else "sent_ns"
     e.lines("soak", name, lambda rows: [r for r in rows if not start + low * HOUR < r[key] < start + high * HOUR], renumber=True)
+    counted_again(e)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("telemetry.jsonl", "telemetry_gap"), ("records.jsonl", "load_gap")])
@@ -239,6 +240,7 @@ def hang(e: Evidence, hours: float, failed: int = 0) -> None:
         return [{**r, **(broken if r["seq"] in hung[:failed] else {}), "end_ns": high} if r["seq"] in hung else r for r in kept]
 
     e.lines("soak", "records.jsonl", requests, renumber=True)
+    counted_again(e)
 
 
 @pytest.mark.parametrize("failed", [0, 1])

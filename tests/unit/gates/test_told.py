@@ -10,6 +10,7 @@ from gates.judge import judge
 from gates.plan import parse_plan
 from tests.bundles import g2_evidence, g3_evidence, g4_evidence, soak_plan
 from tests.bundles.evidence import Evidence
+from tests.unit.gates.rig import cached
 from tests.unit.gates.test_extension import plan_of
 
 
@@ -72,7 +73,7 @@ def test_failures_to_store_are_counted_where_engine_or_offload_count_them(after:
 @pytest.mark.parametrize(("share", "verdict"), [("0.6", "pass"), ("0.601", "fail")])
 def test_the_clients_share_of_a_processor_is_held_against_the_plan_and_decides_nothing(share: str, verdict: str) -> None:
     evidence = g2_evidence()
-    evidence.json("run-2", "client.json", lambda d: d.update(cpu_s=float(share) * 10, wall_s=10))
+    evidence.json("run-2", "client.json", lambda d: d.update(cpu_s=float(share) * 10, wall_s=10, loop_ticks=1000))
     document = judge(evidence.bundle())
     assert (found(document, "g2.client_cpu")["verdict"], document["verdict"]) == (verdict, "pass")
     assert parse_plan({"validity": {"client_cpu_max": "0.7"}}).validity.client_cpu_max.is_finite()
@@ -131,3 +132,13 @@ def test_what_mends_itself_is_told_with_its_growth_and_forbidden_only_by_the_pla
     counters = [*soak_plan().g4.fatal_counters, "ecc_corrected"]
     forbidding = g4_evidence(plan=soak_plan({"g4": {"fatal_counters": counters}})).lines("soak", "telemetry.jsonl", mended)
     assert found(judge(forbidding.bundle()), "g4.counter_ecc_corrected")["verdict"] == "fail"
+
+
+def test_a_page_cache_that_fills_up_with_what_is_read_is_shown_and_one_that_is_not_told_everywhere_is_said() -> None:
+    evidence = cached(g2_evidence(), ["run-1", "run-2", "run-3"], 10**7)
+    document = judge(evidence.bundle())
+    assert (found(document, "g2.page_cache_growth")["verdict"], document["verdict"]) == ("fail", "pass")
+    assert found(document, "g2.page_cache_growth")["severity"] == "advisory"
+    evidence.lines("run-2", "counters.jsonl", lambda rows: [{k: v for k, v in row.items() if k != "page_cache"} for row in rows])
+    assert found(judge(evidence.bundle()), "g2.page_cache_growth")["verdict"] == "inconclusive"
+    assert "g2.page_cache_growth" in {row.get("check") for row in judge(g2_evidence().bundle())["not_tested"]}

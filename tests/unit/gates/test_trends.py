@@ -11,7 +11,8 @@ import pytest
 
 from gates.judge import judge
 from gates.rules.estimates import beside
-from gates.rules.trends import spread_and_slope, steady_state, theil_sen, worst_burn, worst_shift
+from gates.rules.levels import worst_stretch
+from gates.rules.trends import spread_and_slope, steady_state, theil_sen, worst_burn
 from tests.bundles import Truth, g4_evidence, soak_plan
 
 F = Fraction
@@ -73,7 +74,7 @@ def test_slopes_that_are_equal_or_nearly_so_are_ranked_exactly(values):
 @pytest.mark.parametrize("upwards", [True, False])
 def test_a_change_of_level_is_exact_to_half_a_ns_of_half_a_minute(upwards):
     calm, worse = [F(3 * 10**10)] * 12, [F(3 * 10**10) * F(105, 100) + F(1, 2)] * 12
-    found = worst_shift(calm + worse if upwards else worse + calm, upwards=upwards, least=6, p_max=0.001)
+    found = worst_stretch(calm + worse if upwards else worse + calm, upwards=upwards, least=6, p_max=0.001, over=F(5, 100))
     assert found is not None
     assert found.size - F(5, 100) == F(1, 6 * 10**10)
 
@@ -140,3 +141,15 @@ def test_open_files_that_grow_without_end_are_shown():
     found = checks(judge(evidence.bundle()))
     assert (found["g4.leak_fds"]["verdict"], found["g4.leak_fds"]["severity"]) == ("fail", "advisory")
     assert found["g4.leak_threads"]["verdict"] == "pass"
+
+
+def test_hours_in_which_only_the_slowest_requests_get_slower_are_shown_and_decide_nothing():
+    def slower(rows: list[dict]) -> list[dict]:
+        late = len(rows) // 2
+        return [{**r, "first_text_ns": r["end_ns"]} if r["phase"] == "soak" and n > late and r["prompt"] % 20 == 0 else r for n, r in enumerate(rows)]
+
+    document = judge(g4_evidence(plan=soak_plan()).lines("soak", "records.jsonl", slower).bundle())
+    found = checks(document)
+    assert (found["g4.drift_ttft_p99"]["verdict"], found["g4.drift_ttft_p99"]["severity"]) == ("fail", "advisory")
+    assert (found["g4.drift_ttft_p50"]["verdict"], document["verdict"]) == ("pass", "pass")
+    assert checks(judge(g4_evidence(plan=soak_plan()).bundle()))["g4.drift_ttft_p99"]["verdict"] == "pass"
