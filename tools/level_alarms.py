@@ -1,6 +1,6 @@
 """How often noise alone, and a true plateau, fails the checks of level of a soak: the figures of docs/false-decisions.md.
 
-    .venv/bin/python -m tools.level_alarms --trials 1000      # prints two tables; two minutes of one core
+    .venv/bin/python -m tools.level_alarms --trials 2000      # prints two tables; two minutes of one core
 
 Windows of an hour over 72 h, whose levels scatter by 2 or 3 % with an autocorrelation of 0.5 from window to window, judged by gates.rules.levels
 with the default plan's limits. Nothing of a request is drawn: a window's median of thousands of requests moves with its hour.
@@ -41,7 +41,7 @@ def judged(plan: Plan, values: list[int]) -> str:
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--trials", type=int, default=1000)
+    parser.add_argument("--trials", type=int, default=2000)
     trials, plan, rng = parser.parse_args().trials, parse_plan(), random.Random(20261129)
     print("| a stationary soak | fail | inconclusive |\n| --- | --- | --- |")
     for spread in (0.02, 0.03):
