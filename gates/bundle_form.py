@@ -15,7 +15,8 @@ from gates.text import Text
 MANIFEST, VERDICT, INPUTS = "manifest.json", "verdict.json", "evidence/inputs.json"
 MAX_FILES = 20_000
 MAX_FILE_BYTES = 2 * 1024**3
-MAX_TOTAL_BYTES = 8 * 1024**3
+MAX_JOURNAL_BYTES = 128 * 1024**3  # a job's numbered lines, which are read line by line: of a fast soak more than any other file
+MAX_TOTAL_BYTES = 512 * 1024**3
 MAX_DOCUMENT_BYTES = 64 * 1024**2  # manifest.json, verdict.json, inputs.json
 _PATH = re.compile(r"evidence/[^\x00-\x1f\\]{1,280}")
 _KEYS = ("schema", "judge_version", "rules_hash", "plan", "plan_hash", "gate", "attempt", "simulated", "files")
@@ -45,13 +46,18 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
         raise Unreadable(f"{MANIFEST} lists more than a bundle may hold.", f"{MANIFEST} 列出的内容超出上限。")
 
 
+def most_bytes(path: str) -> int:
+    """Return how large the file of a bundle may be."""
+    return MAX_JOURNAL_BYTES if path.endswith(".jsonl") else MAX_FILE_BYTES
+
+
 def _check_entry(entry: Any) -> str:
     if not isinstance(entry, Mapping):
         raise Unreadable(f"{MANIFEST}: an entry of files is not a map.", f"{MANIFEST}：files 中有非映射项。")
     path, size, digest = entry.get("path"), entry.get("size"), entry.get("sha256")
     if not isinstance(path, str) or not _PATH.fullmatch(path) or not stays_inside(path):
         raise Unreadable(f"{MANIFEST} lists the path {path!r}, which no bundle has.", f"{MANIFEST} 列出了非法路径 {path!r}。")
-    if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= MAX_FILE_BYTES:
+    if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= most_bytes(path):
         raise Unreadable(f"{path}: the size {size!r} in the manifest is beyond reason.", f"{path}：清单中的大小 {size!r} 不合理。")
     if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
         raise Unreadable(f"{path}: the manifest holds no SHA-256 of it.", f"{path}：清单中没有其 SHA-256。")

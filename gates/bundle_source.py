@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gates.bundle_form import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, Unreadable, stays_inside
+from gates.bundle_form import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, Unreadable, most_bytes, stays_inside
 from gates.system_words import said
 from gates.zip_layout import check_layout
 
@@ -144,7 +144,7 @@ class _Zip(Source):
                 raise Unreadable(f"{name} is a link; a bundle holds plain files only.", f"{name} 是链接；证据包只含普通文件。")
             if name in seen:
                 raise Unreadable(f"{name} stands twice in the zip.", f"{name} 在压缩包中重复。")
-            if info.file_size > MAX_FILE_BYTES or total > MAX_TOTAL_BYTES or info.file_size > MAX_RATIO * max(info.compress_size, 1024):
+            if info.file_size > most_bytes(name) or total > MAX_TOTAL_BYTES or info.file_size > MAX_RATIO * max(info.compress_size, 1024):
                 raise Unreadable(f"{name} unpacks to {info.file_size} bytes, beyond reason.", f"{name} 解压后为 {info.file_size} 字节，不合理。")
             seen.add(name)
             yield name, info.file_size

@@ -29,6 +29,7 @@ class Attempt(Base):
     step_index: Mapped[int] = mapped_column(default=0)
     lease_owner: Mapped[str | None] = mapped_column(String(120))
     lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    lease_since: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when it was claimed: renewals do not move it
     next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # None: nothing to do until somebody acts
     last_enqueued_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     node: Mapped[str | None] = mapped_column(String(120))  # whose worker owns the host process

@@ -145,6 +145,7 @@ TARGETS = Keys(
         "cells": Keys({}, dict.fromkeys(CELLS, Free())),
         "clients": Free(),
         "injections": Free(),
+        "disk_quota_bytes": Whole(100_000_000, 100_000_000_000),  # of a job's journals; the upper end is probe.preflight.QUOTA_MOST
         "gpu_stress": Keys(
             {"config": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径")},
             {"timeout_s": Whole(1, 1800)},

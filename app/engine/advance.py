@@ -20,7 +20,7 @@ from app.attempts.models import Attempt
 from app.engine import due, hints, rounds, runner, slots, words
 from app.engine.claim import Claim, claim, commit
 from app.engine.context import Ctx, load
-from app.engine.keep import Keeping, LeaseLost
+from app.engine.keep import CancelAsked, Keeping, LeaseLost
 from app.engine.move import move
 from app.engine.outcome import Outcome, Trouble, failed
 from app.engine.policy import BUSY_S, PUSH_BACK_S
@@ -136,7 +136,9 @@ class _Turn:
 
     def _decide(self) -> bool:
         self.ctx = load(self.held.attempt_id, owner=self.held.owner, node=self.held.node, still_ours=self._lease.check)
-        self.ctx.together, self.ctx.beside = self._together, self._beside
+        self.ctx.together, self.ctx.beside, self.ctx.taken_from = self._together, self._beside, self.held.taken_from
+        if self.ctx.attempt.cancel_requested_at is None and self.ctx.attempt.verdict is None:
+            self._lease.watch_for_cancel()
         step, boarded = self.ctx.step, len(self._together.boarded)
         known = {"gate": self.ctx.attempt.gate, "step": step.key if step else None, "generation": self.held.generation}
         self._span.say(**known, step_status=step.status if step else None)
@@ -170,6 +172,10 @@ class _Turn:
         held, attempt_id = self.held, self.held.attempt_id
         try:
             return what()
+        except CancelAsked as error:
+            log.info("%s; what was worked out here is thrown away", error)
+            _push_back(held, 0.0)
+            hints.publish_advance(held.attempt_id, held.generation, held.node)
         except LeaseLost as error:
             log.info("%s; what was worked out here is thrown away", error)
         except OperationalError as error:  # the database is busy or away: nobody's fault, and nothing is lost

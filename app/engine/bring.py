@@ -30,7 +30,7 @@ def bring(ctx: Ctx, folder: Path, *, complete: bool = True) -> tuple[list[Callab
     writes = []
     for file in files:
         ctx.still_ours()
-        stored = store.put_file(file.path)
+        stored = store.put_file(file.path, ctx.still_ours)
         writes.append(_registering(ctx.attempt.id, step.id, f"evidence/{step.key}/{file.host}/{file.name}", stored, file))
     return writes, None
 

@@ -54,8 +54,19 @@ class Capture:
         if not again:
             self._learn(clean)
             line = json.dumps(clean, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
-            if os.write(self._fd, line) != len(line):
+            if not self._written(line):
                 self.lost += 1
+
+    def _written(self, line: bytes) -> bool:
+        """Append a line, whole or not at all: a torn one would be glued to the next event once there is room again, and neither could be read."""
+        end = os.fstat(self._fd).st_size
+        try:
+            whole = os.write(self._fd, line) == len(line)
+        except OSError:
+            whole = False
+        if not whole:
+            os.ftruncate(self._fd, end)
+        return whole
 
     def _learn(self, event: dict[str, Any]) -> None:
         data, kind = event["data"], event["event"]

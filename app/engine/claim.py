@@ -17,6 +17,7 @@ from app.engagements.models import Engagement
 from app.engine import locks, nodes
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome
+from app.engine.policy import CANCEL_STALE_S
 from app.engine.takeover import take_over
 from app.kit.db import database_now, write_session
 from app.settings import settings
@@ -47,6 +48,7 @@ class Claim:
     generation: int
     owner: str
     node: str
+    taken_from: str | None = None  # the silent node whose attempt it was until now
 
 
 def claim(attempt_id: str, generation: int | None, *, owner: str, node: str) -> Claim | None:
@@ -56,7 +58,9 @@ def claim(attempt_id: str, generation: int | None, *, owner: str, node: str) -> 
     """
     with write_session() as s:
         now = database_now(s)
-        mine = or_(Attempt.node.is_(None), Attempt.node == node, Attempt.node.in_(nodes.stale(s, now)))
+        canceled = and_(Attempt.cancel_requested_at.is_not(None), Attempt.verdict.is_(None))
+        quiet = and_(canceled, Attempt.node.in_(nodes.stale(s, now, CANCEL_STALE_S)))
+        mine = or_(Attempt.node.is_(None), Attempt.node == node, Attempt.node.in_(nodes.stale(s, now)), quiet)
         before = s.execute(select(Attempt.node, Attempt.fence).where(Attempt.id == attempt_id)).one_or_none()
         guard = [
             Attempt.id == attempt_id,
@@ -66,15 +70,16 @@ def claim(attempt_id: str, generation: int | None, *, owner: str, node: str) -> 
         ]
         if generation is not None:
             guard.append(Attempt.generation == generation)
-        values = {"lease_owner": owner, "lease_until": now + timedelta(seconds=settings().lease_seconds), "node": node}
+        values = {"lease_owner": owner, "lease_until": now + timedelta(seconds=settings().lease_seconds), "lease_since": now, "node": node}
         row = s.execute(
             update(Attempt).where(*guard).values(**values).returning(Attempt.generation).execution_options(synchronize_session=False)
         ).one_or_none()
         if row is None or before is None:
             return None
-        if before.node not in (None, node):  # taken over from a node that fell silent: its late commands must be refused by the targets
+        silent = before.node if before.node not in (None, node) else None
+        if silent is not None:  # taken over from a node that fell silent: its late commands must be refused by the targets
             take_over(s, attempt_id)
-        return Claim(attempt_id, row.generation, owner, node)
+        return Claim(attempt_id, row.generation, owner, node, silent)
 
 
 def renew(held: Claim) -> bool:

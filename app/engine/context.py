@@ -39,6 +39,7 @@ class Ctx:
     node: str
     still_ours: Callable[[], None] = lambda: None  # asked at every piece of a long work; raises keep.LeaseLost
     together: Round | None = None  # what begins together with this move; None: whatever it starts begins at once
+    taken_from: str | None = None  # the silent node from which this very move took the attempt over
     beside: bool = False  # another attempt of the site is about to be polled, so this one may be polled a little early
 
     @property

@@ -6,6 +6,7 @@ The name of the next run follows from it, so whoever continues after a crash ord
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,9 +21,11 @@ from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome, failed
 from app.engine.policy import POLL_WATCH_S, POLLS_KEPT, TRIES_MAX, WATCH_MAX_S, WATCH_S
 from app.engine.runs import Look, PlaybookRun
+from app.kit.clock import machine_time
 from app.kit.db import read_session
 from app.settings import settings
 
+log = logging.getLogger("quadgate.engine")
 PHASES = ("run", "start", "poll", "collect")  # of runs that a step orders itself; `stop` is a cancel's
 UNBORN_MAX = 5  # a host that is killed before it can say that it began is started anew this often
 GRACE_S = 30  # the host ends its playbook at the time-out by itself; this much later we do
@@ -62,6 +65,7 @@ def begin(ctx: Ctx, order: Order, memo: dict[str, Any] | None = None, **step: An
     memo = memo_of(ctx) if memo is None else memo
     tries = dict(memo.get("runs") or {})
     name = _next_run(ctx, memo, order.phase)
+    said = [] if order.phase == "stop" else _end_earlier(ctx, name)  # a cancel has ended what it could, and waits for nothing else
     run = _run(ctx, order, name)
     if order.light and ctx.together is not None:
         ctx.together.start(run)
@@ -71,8 +75,22 @@ def begin(ctx: Ctx, order: Order, memo: dict[str, Any] | None = None, **step: An
     for old in used[:-POLLS_KEPT]:  # what was decided about them is committed; the newest tell the next number
         runs.remove(runs.folder_of(ctx.attempt.id, ctx.current.key, f"{order.phase}-{old}"))
     tries[order.phase] = int(name.rpartition("-")[2])
-    memo.update(runs=tries, run=name, phase=order.phase, events_at=0, since=ctx.now.isoformat(), unborn=0)
-    return Outcome(due_s=POLL_WATCH_S if order.light else WATCH_S, step={"status": order.status, "result": memo, **step})
+    memo.update(runs=tries, run=name, phase=order.phase, events_at=0, since=ctx.now.isoformat(), began=list(machine_time()), unborn=0)
+    return Outcome(due_s=POLL_WATCH_S if order.light else WATCH_S, step={"status": order.status, "result": memo, **step}, writes=said)
+
+
+def _end_earlier(ctx: Ctx, name: str) -> list[Callable[[Session], None]]:
+    """End a run of this step that lives on although the step failed, as when nobody could read how it stood: two of them would work on one target.
+
+    Returns the writes for what it said. Raises OSError when its processes do not end: then nothing else is begun.
+    """
+    writes: list[Callable[[Session], None]] = []
+    for folder in runs.living(ctx.attempt.id, ctx.current.key, name):
+        log.warning("%s, run %s goes on although its step failed: it is ended before another one begins", ctx.current.key, folder.name)
+        runs.clean(ctx.attempt.id, folder)
+        (folder / "used").touch()
+        writes += _unread(ctx, folder.name.removeprefix(f"{ctx.current.key}-"), 0)
+    return writes
 
 
 def _next_run(ctx: Ctx, memo: dict[str, Any], phase: str) -> str:
@@ -121,13 +139,22 @@ def _unborn(ctx: Ctx, order: Order, memo: dict[str, Any]) -> Outcome:
 
 
 def _watch(ctx: Ctx, order: Order, memo: dict[str, Any], writes: list[Callable[[Session], None]]) -> Outcome:
-    since = datetime.fromisoformat(memo["since"])
-    if (ctx.now - since).total_seconds() <= order.timeout_s + order.grace_s:
+    if _age_s(ctx, memo) <= order.timeout_s + order.grace_s:
         return Outcome(due_s=_next_look_s(ctx, order, memo), step={"result": memo} if writes else {}, writes=writes)
     runs.clean(ctx.attempt.id, runs.folder_of(ctx.attempt.id, ctx.current.key, memo["run"]))
     outcome = failed(words.timed_out(title_of(ctx.current), order.timeout_s), result=memo)
     outcome.writes += [*writes, *last_words(ctx, memo)]
     return outcome
+
+
+def _age_s(ctx: Ctx, memo: dict[str, Any]) -> float:
+    """Return for how long the present run has lived, in s: by this machine's own clock, which no step of the wall clock moves.
+
+    Where the run began in another boot or on another machine only the database's clock can tell.
+    """
+    boot, at = memo.get("began") or ("", 0.0)
+    here, now = machine_time()
+    return now - float(at) if boot == here else (ctx.now - datetime.fromisoformat(memo["since"])).total_seconds()
 
 
 def _next_look_s(ctx: Ctx, order: Order, memo: dict[str, Any]) -> float:
@@ -143,12 +170,19 @@ def last_words(ctx: Ctx, memo: dict[str, Any]) -> list[Callable[[Session], None]
     """Return the writes for what the present run said and nobody has read: to be asked after its processes were ended, before another run begins."""
     unread = {str(memo["run"]): int(memo.get("events_at", 0))} if memo.get("run") else {}
     unread |= {_next_run(ctx, memo, phase): 0 for phase in PHASES if begun(ctx, memo, phase)}  # of a start that nobody could commit
+    return [write for run, at in unread.items() for write in _unread(ctx, run, at)]
+
+
+def _unread(ctx: Ctx, run: str, at: int) -> list[Callable[[Session], None]]:
+    """Return the writes for what a run that is over said behind an offset, as far as it can be read: what cannot be holds nobody up."""
     writes = []
-    for run, at in unread.items():
-        path = runs.folder_of(ctx.attempt.id, ctx.current.key, run) / "events.jsonl"
+    path = runs.folder_of(ctx.attempt.id, ctx.current.key, run) / "events.jsonl"
+    try:
         while (read := events.read_new(path, at))[0]:
             writes.append(events.storing(ctx.attempt.id, ctx.current.id, run, read[0]))
             at = read[1]
+    except (OSError, events.Torn) as error:
+        log.warning("what the run %s of %s said behind byte %s cannot be read: %s", run, ctx.current.key, at, error)
     return writes
 
 

@@ -19,7 +19,7 @@ from app.engine import hints
 from app.engine.claim import movable, unheld
 from app.engine.models import Node
 from app.engine.nodes import stale
-from app.engine.policy import HINT_AGAIN_S, HINT_LOST_S, QUEUED_MAX
+from app.engine.policy import CANCEL_STALE_S, HINT_AGAIN_S, HINT_LOST_S, QUEUED_MAX
 from app.kit.db import database_now
 from app.settings import settings
 
@@ -127,17 +127,19 @@ class _Places:
     """Where due work is to be done: on its own node, or here when that one is silent."""
 
     def __init__(self, s: Session, now: datetime) -> None:
-        self._s, self._silent = s, set(stale(s, now))
+        self._s, self._silent, self._quiet = s, set(stale(s, now)), set(stale(s, now, CANCEL_STALE_S))
         living = list(s.scalars(select(Node.name).where(Node.name.not_in(self._silent)).order_by(Node.heartbeat_at.desc())))
         self._here = settings().node if settings().node in living or not living else living[0]
 
-    def of(self, node: str | None) -> str:
-        """Return the node that is to do the work of this one."""
-        return node if node and node not in self._silent else self._here
+    def of(self, node: str | None, *, cancel: bool = False) -> str:
+        """Return the node that is to do the work of this one. `cancel`: the work is to end an attempt, which waits for nobody."""
+        return node if node and node not in (self._quiet if cancel else self._silent) else self._here
 
     def look(self, conditions: Sequence[ColumnElement[bool]]) -> list[Due]:
         """Return attempts in the order of their turn: the oldest of every engagement, then the second of each."""
         turn = func.row_number().over(partition_by=Attempt.engagement_id, order_by=(Attempt.next_due_at, Attempt.id))
-        columns = (Attempt.id, Attempt.generation, Attempt.node, Step.kind, Attempt.last_enqueued_at)
+        canceled = and_(Attempt.cancel_requested_at.is_not(None), Attempt.verdict.is_(None)).label("cancel")
+        columns = (Attempt.id, Attempt.generation, Attempt.node, Step.kind, Attempt.last_enqueued_at, canceled)
         query = select(*columns).outerjoin(Step, _AT).where(*conditions).order_by(turn, Attempt.next_due_at, Attempt.id).limit(LOOK_MAX)
-        return [Due(row.id, row.generation, self.of(row.node), row.kind, row.last_enqueued_at) for row in self._s.execute(query)]
+        rows = self._s.execute(query)
+        return [Due(row.id, row.generation, self.of(row.node, cancel=bool(row.cancel)), row.kind, row.last_enqueued_at) for row in rows]

@@ -14,12 +14,24 @@ from sqlalchemy.orm import Session
 from app.attempts.models import StepEvent
 from app.engine.rows import insert_new
 from app.kit.clock import now
+from app.kit.errors import QuadgateError
+from gates.text import Text
 
+_TORN = Text(
+    "The record of the playbook run {run} holds a line that is no whole event (byte {at} of {path}), so it is not complete. The usual cause is a "
+    "disk that was full, or a file system that lost what was written. Make room, look at the disk, then retry: the run is ended and made again.",
+    "剧本运行 {run} 的事件记录中有一行不完整（{path} 第 {at} 字节），记录不完整。常见原因是磁盘曾写满或文件系统丢失了已写入的数据。"
+    "请清理空间并检查磁盘，然后重试：将终止该运行并重新执行。",
+)
 CHUNK = 4 * 1024 * 1024  # bytes a move; the rest comes with the next
 
 
+class Torn(QuadgateError):  # noqa: N818 - a state of the record, like its siblings
+    """A line of a run's events is no event: this run's record is not complete, and only this run is to be made again."""
+
+
 def read_new(path: Path, offset: int) -> tuple[list[dict[str, Any]], int]:
-    """Return the whole lines after an offset and the offset behind them."""
+    """Return the whole lines after an offset and the offset behind them. Those before a line that is no event come first, then it raises Torn."""
     try:
         with path.open("rb") as file:
             file.seek(offset)
@@ -28,8 +40,26 @@ def read_new(path: Path, offset: int) -> tuple[list[dict[str, Any]], int]:
                 data += more
     except FileNotFoundError:
         return [], offset
-    whole = data[: data.rfind(b"\n") + 1]
-    return [json.loads(line) for line in whole.splitlines()], offset + len(whole)
+    events: list[dict[str, Any]] = []
+    for line in data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]:
+        event = _parsed(line)
+        if event is None:
+            if events:
+                break
+            raise Torn("events_torn", _TORN, run=path.parent.name, path=str(path), at=offset)
+        events.append(event)
+        offset += len(line) + 1
+    return events, offset
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """Return one event as capture.py wrote it, None for anything else."""
+    try:
+        event = json.loads(line)
+        whole = isinstance(event["data"], dict) and all(key in event for key in ("uuid", "counter", "event", "created", "stdout"))
+    except (ValueError, KeyError, TypeError):
+        return None
+    return event if whole else None
 
 
 def storing(attempt_id: str, step_id: str, run: str, events: list[dict[str, Any]]) -> Callable[[Session], None]:

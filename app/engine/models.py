@@ -17,6 +17,7 @@ class Node(Base):
     __tablename__ = "node"
     name: Mapped[str] = mapped_column(String(120), primary_key=True)
     heartbeat_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    silent_since: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when its heartbeat was first seen missing; null once it beats again
 
 
 class HostLock(Base):

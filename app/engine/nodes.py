@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.engine.models import Canary, Node
-from app.engine.policy import BEAT_S, NODE_STALE_S
+from app.engine.policy import BEAT_S, NODE_STALE_S, SECOND_LOOK_S, SILENT_S
 from app.engine.rows import insert_new
 from app.kit.db import database_now, write_session
 
@@ -20,14 +20,15 @@ def beat(node: str) -> None:
     with write_session() as s:
         at = database_now(s)
         insert_new(s, Node, [{"name": node, "heartbeat_at": at}], ("name",))  # a worker's start and its first task may come at once
-        s.execute(update(Node).where(Node.name == node).values(heartbeat_at=at))
+        s.execute(update(Node).where(Node.name == node).values(heartbeat_at=at, silent_since=None))
 
 
 def worked(s: Session, node: str) -> None:
     """Note that a worker of this node did something: a queue that is long keeps its heartbeat waiting, and is no silence."""
     at = database_now(s)
-    old = (Node.name == node, Node.heartbeat_at < at - timedelta(seconds=BEAT_S))
-    s.execute(update(Node).where(*old).values(heartbeat_at=at).execution_options(synchronize_session=False))
+    lately = timedelta(seconds=BEAT_S)
+    old = (Node.name == node, or_(Node.heartbeat_at < at - lately, Node.heartbeat_at > at + lately))  # clocks are set back too
+    s.execute(update(Node).where(*old).values(heartbeat_at=at, silent_since=None).execution_options(synchronize_session=False))
 
 
 def canary_returned() -> None:
@@ -37,9 +38,29 @@ def canary_returned() -> None:
         s.execute(update(Canary).where(Canary.name == CANARY).values(returned_at=database_now(s)))
 
 
-def stale(s: Session, now: datetime) -> list[str]:
-    """Return the nodes that may be taken over."""
-    return list(s.scalars(select(Node.name).where(Node.heartbeat_at < now - timedelta(seconds=NODE_STALE_S))))
+def anyone_missing(s: Session, now: datetime) -> bool:
+    """Tell whether a heartbeat is missing that nobody has noted yet."""
+    return s.scalar(select(Node.name).where(_missing(now)).limit(1)) is not None
+
+
+def note_missing(s: Session) -> None:
+    """Note since when a heartbeat is missing. The next beat takes that back."""
+    now = database_now(s)
+    s.execute(update(Node).where(_missing(now)).values(silent_since=now).execution_options(synchronize_session=False))
+
+
+def _missing(now: datetime) -> ColumnElement[bool]:
+    return and_(Node.heartbeat_at < now - timedelta(seconds=SILENT_S), Node.silent_since.is_(None))
+
+
+def stale(s: Session, now: datetime, after_s: float = NODE_STALE_S) -> list[str]:
+    """Return the nodes that may be taken over: without a heartbeat for so long, and still without one a while after somebody saw that it is missing.
+
+    A clock that jumps forward (a machine that was suspended, the first answer of NTP) makes all heartbeats old at once; whoever lives has beaten
+    again by the second look.
+    """
+    silent = (Node.heartbeat_at < now - timedelta(seconds=after_s), Node.silent_since <= now - timedelta(seconds=SECOND_LOOK_S))
+    return list(s.scalars(select(Node.name).where(*silent)))
 
 
 def heartbeat_age_s(s: Session, node: str) -> float | None:

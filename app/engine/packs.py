@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import json
 import re
 import shutil
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from app.engine import words
 from app.engine.outcome import Trouble
+from gates.system_words import said
 from gates.text import Text
 
-MEMBER_MAX = 2 * 1024**3
+OF_NAMES = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)  # what unpacking meets by the fault of a pack, not of this machine
+_PACK = re.compile(r"([^/]+\.tar)(\.\d+)?")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]*(/[A-Za-z0-9][A-Za-z0-9._@+-]*)*")
 
 
@@ -39,17 +43,26 @@ def read_all(staging: Path, hosts: list[str], into: Path, still_ours: Callable[[
     found: list[Trouble] = []
     for host in hosts:
         names: set[str] = set()
-        for tar in sorted((staging / host).glob("*.tar")):
-            members, why = _unpack(tar, into / host / f"{tar.stem}.d", still_ours)
+        for name, parts in _brought(staging / host).items():
+            members, why = _unpack(parts, into / host / f"{name.removesuffix('.tar')}.d", still_ours)
             if why is None and (twice := names & set(members)):
                 why = Text("it repeats {names} of another pack", "与另一证据包重复：{names}").fill(names=", ".join(sorted(twice)))
             if why is not None:
-                found.append(words.bad_pack(host, tar.name, why))
+                found.append(words.bad_pack(host, name, why))
                 continue
             names |= set(members)
             meta = commands(members["commands.json"].read_bytes() if "commands.json" in members else None)
-            files += [PackFile(host, name, path, meta.get(name, {})) for name, path in sorted(members.items())]
+            files += [PackFile(host, member, path, meta.get(member, {})) for member, path in sorted(members.items())]
     return files, found
+
+
+def _brought(folder: Path) -> dict[str, list[Path]]:
+    """Return the packs that a host brought: by name the files that are one tar, in order. A large one comes in parts (playbooks/job_collect.yml)."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("*.tar*")):
+        if name := _PACK.fullmatch(path.name):
+            found.setdefault(name[1], []).append(path)
+    return found
 
 
 def missing(files: list[PackFile], expects: Mapping[str, list[str] | tuple[str, ...]], members: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -87,26 +100,56 @@ def commands(data: bytes | None) -> dict[str, dict[str, Any]]:
     return known
 
 
-def _unpack(path: Path, folder: Path, still_ours: Callable[[], None]) -> tuple[dict[str, Path], Text | None]:
-    """Unpack a tar. Returns its files, or why it cannot be used: it must hold exactly what its pack.json lists, byte for byte."""
+class _Joined(io.RawIOBase):
+    """The bytes of several files one behind the other, for reading once."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._files = [path.open("rb") for path in paths]
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while self._files:
+            if size := self._files[0].readinto(buffer):
+                return size
+            self._files.pop(0).close()
+        return 0
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+        super().close()
+
+
+def _unpack(parts: Sequence[Path], folder: Path, still_ours: Callable[[], None]) -> tuple[dict[str, Path], Text | None]:
+    """Unpack a tar. Returns its files, or why it cannot be used: it must hold exactly what its pack.json lists, byte for byte.
+
+    What it holds cannot be larger than the tar itself (an entry with holes is refused), and how large that may be the job's quota decides.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     members: dict[str, Path] = {}
     digests: dict[str, tuple[int, str]] = {}
     try:
-        with tarfile.open(path, "r:") as tar:
+        with io.BufferedReader(_Joined(parts)) as source, tarfile.open(fileobj=source, mode="r|", bufsize=1 << 20) as tar:
             for member in tar:
                 name = member.name.removeprefix("./")
                 if member.isdir():
                     continue
-                stream = tar.extractfile(member) if member.isfile() else None
-                if stream is None or not _NAME.fullmatch(name) or member.size > MEMBER_MAX or name in members:
+                stream = tar.extractfile(member) if member.isfile() and not member.issparse() else None
+                if stream is None or not _NAME.fullmatch(name) or name in members:
                     return {}, Text("it holds the entry {name}, which no pack may have", "含有不允许的条目 {name}").fill(name=repr(member.name)[:120])
                 members[name] = folder / name
                 digests[name] = _copy(stream, members[name], still_ours)
         listed = {str(entry["path"]): entry for entry in json.loads(members["pack.json"].read_bytes())["files"]}
-    except (tarfile.TarError, OSError) as error:
-        return {}, Text("it is no whole tar archive ({why})", "不是完整的 tar 归档（{why}）").fill(why=error)
+    except tarfile.TarError as error:
+        return {}, Text("it is no whole tar archive ({why})", "不是完整的 tar 归档（{why}）").fill(why=said(error))
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)  # what was unpacked so far takes the room that a retry needs
+        if error.errno not in OF_NAMES:
+            raise  # this machine's trouble (its disk is full), not the target's
+        return {}, Text("its names are in each other's way ({why})", "其中的文件名互相冲突（{why}）").fill(why=said(error))
     except (KeyError, ValueError, TypeError):
         return {}, Text("its pack.json is missing or does not parse", "缺少 pack.json 或无法解析")
     if differing := sorted(set(listed) ^ (set(members) - {"pack.json"})):

@@ -15,8 +15,10 @@ PUSH_BACK_S = 15.0  # a row that could not be moved at all: later, never in a sp
 HINT_AGAIN_S = 60.0  # a due row whose hint was sent this long ago is hinted again, though its queue holds hints
 HINT_LOST_S = 10.0  # and this soon when its queue is empty: then the broker lost it
 QUEUED_MAX = 100  # hints that wait in one queue by the tick's doing: who comes with the next tick waits for no more than these
-BEAT_S = 10.0  # a node's heartbeat is written anew by finished work at most this often
+BEAT_S = 8.0  # a node's heartbeat is written anew by finished work at most this often
+SILENT_S, SECOND_LOOK_S = 10.0, 10.0  # a heartbeat this old is noted as missing; and only when it still is at a second look is its node silent
 NODE_STALE_S = 90.0  # a node without a heartbeat for this long may be taken over
+CANCEL_STALE_S = 15.0  # and for this long one whose attempt is to be canceled: ending it twice harms nobody, and 30 s are all there is
 CANARY_S = 5.0  # between two canaries
 LOST_CONTACT_FIRST_S, LOST_CONTACT_MAX_S = 10.0, 300.0
 SOAK_POLL_MIN_S, SOAK_POLL_MAX_S, SOAK_POLL_SHARE = 15.0, LOST_CONTACT_MAX_S, 0.2  # a fifth of the expected time, within these
@@ -25,6 +27,10 @@ RUN_AGAIN_MIN_S, RUN_AGAIN_SHARE = 3.0, 0.15  # a run that takes longer than exp
 STOP_GRACE_S = 4  # after the time of a stop (settings: stop_seconds), before we end its playbook ourselves
 START_TIMEOUT_S = 7200  # of the playbook that switches the arm and hands a job over, at least; longer where a model loads longer
 START_MARGIN_S = 1800  # of it, beside two loads of the model
+
+ASK_TIMEOUT_S = 600  # of a playbook that looks at a job, or brings a pack of no size
+COLLECT_BYTES_PER_S = 2_000_000  # at least, of a pack on its way home: Ansible's own way from a host that is entered by an ordinary user is no faster
+ORDER_MAX_S = 7 * 86400  # of any one playbook, however many drives it wipes and however large its pack: the runner's stop grace is above it
 
 
 def back_off_s(misses: int) -> float:

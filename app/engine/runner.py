@@ -30,7 +30,7 @@ from app.settings import settings
 
 log = logging.getLogger("quadgate.runner")
 HOST_PROGRAM = Path(__file__).with_name("host.py")
-SPAWN_S, ASK_S, SHOW_S = 15.0, 30.0, 10.0
+SPAWN_S, ASK_S, SHOW_S, WORD_S = 15.0, 30.0, 10.0, 60.0
 REQUEST_MAX = 256 * 1024
 
 
@@ -159,7 +159,7 @@ class Runner:
         self._hosts: list[int] = []  # processes that were started here
         self._starting = 0
         self._guard = threading.Lock()
-        self._next_show = 0.0
+        self._next_show = self._next_word = 0.0
 
     def serve(self) -> None:
         """Serve until `over` is set, and then as long as a host lives: who stops the runner waits for its playbooks, or kills them."""
@@ -172,6 +172,7 @@ class Runner:
             door.settimeout(0.5)
             while not (self.over.is_set() and self._idle()):
                 self._show_that_it_can()
+                self._say_what_it_waits_for()
                 try:
                     wire, _ = door.accept()
                 except TimeoutError:
@@ -189,6 +190,13 @@ class Runner:
             alive.touch()
         except (OSError, subprocess.SubprocessError) as error:
             log.warning("no program can be started: %s", error)
+
+    def _say_what_it_waits_for(self) -> None:
+        """Once a minute, tell whoever stops the runner why it does not end."""
+        if not self.over.is_set() or time.monotonic() < self._next_word:
+            return
+        self._next_word = time.monotonic() + WORD_S
+        log.warning("told to end: waiting for %s playbook(s) that still run; a kill would cut them off midway on their targets", self.living())
 
     def _idle(self) -> bool:
         return self.living() == 0 and self._starting == 0

@@ -93,6 +93,14 @@ def used(attempt_id: str, step_key: str, phase: str) -> list[int]:
     return sorted(n for n in numbers if (folder_of(attempt_id, step_key, f"{phase}-{n}") / "used").exists())
 
 
+def living(attempt_id: str, step_key: str, but: str) -> list[Path]:
+    """Return the directories of a step's runs that nobody has dealt with and whose host process lives, all but the run of that name."""
+    here = settings().runs_dir / attempt_id
+    ours = re.compile(re.escape(step_key) + r"-[a-z]+-\d+")
+    found = [path for path in here.glob(f"{step_key}-*-*") if ours.fullmatch(path.name) and path != folder_of(attempt_id, step_key, but)]
+    return sorted(path for path in found if not (path / "used").exists() and look(path).look is Look.ALIVE)
+
+
 def remove(folder: Path) -> None:
     """Take away the directory of a run of which nothing is needed any more. Links in it are removed, not followed."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -5,6 +5,7 @@ All hosts are asked at once and given seconds (settings: stop_seconds). Who has 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from app.engine.policy import STOP_GRACE_S
 from app.settings import settings
 from gates.text import Text
 
+log = logging.getLogger("quadgate.engine")
 PLAYBOOK = "stop.yml"
 UNANSWERED = ("timed_out", "run_lost")  # ends of a run that are told host by host instead
 
@@ -35,9 +37,12 @@ def result_of(ctx: Ctx, ended: drive.Ended | Outcome) -> dict[str, Any]:
     left, at = durable.read_json(folder / "result.json"), 0
     result: dict[str, Any] = left if isinstance(left, dict) else {}
     replies: dict[str, Any] = {}
-    while (read := events.read_new(folder / "events.jsonl", at))[0]:
-        replies.update(said for event in read[0] if (said := reply_of(event)) is not None)
-        at = read[1]
+    try:
+        while (read := events.read_new(folder / "events.jsonl", at))[0]:
+            replies.update(said for event in read[0] if (said := reply_of(event)) is not None)
+            at = read[1]
+    except (OSError, events.Torn) as error:  # who is not heard is named, as one that did not answer
+        log.warning("attempt %s: what the targets said to the stop behind byte %s cannot be read: %s", ctx.attempt.id, at, error)
     return {**result, "replies": {**replies, **(result.get("replies") or {})}}
 
 

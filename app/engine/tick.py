@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.engine import due, hints
+from app.engine import due, hints, nodes
 from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY
 from app.engine.policy import CANARY_S
@@ -32,17 +32,20 @@ def _tick() -> int:
     with read_session() as s:  # most ticks find nothing, and then take no write lock
         seen = due.look(s) if due.anything(s) else None
         canary = _canary_due(s, database_now(s))
+        missing = nodes.anyone_missing(s, database_now(s))
     chosen = seen.chosen(hints.waiting(seen.doubted())) if seen else []
-    nodes: list[str] = []
-    if chosen or canary:
+    names: list[str] = []
+    if chosen or canary or missing:
         with write_session() as s:
+            if missing:
+                nodes.note_missing(s)
             chosen = due.stamp(s, chosen)
-            nodes = _send_canary(s) if canary else []
+            names = _send_canary(s) if canary else []
     for row in chosen:
         hints.publish_advance(row.attempt_id, row.generation, row.node, row.kind)
     if canary:
         hints.publish("canary", [], queue=hints.TICK, expires_s=30)
-        for node in nodes:
+        for node in names:
             hints.publish("heartbeat", [node], queue=hints.STEPS.format(node=node), expires_s=30)
     return len(chosen)
 

@@ -23,6 +23,7 @@ from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
 from app.engine import locks, orders, packs, removal, runs
 from app.engine.models import TargetRemoval
+from app.engine.policy import ORDER_MAX_S
 from app.engine.runs import Look
 from app.engine.spoken import both_of
 from app.evidence import store
@@ -88,7 +89,7 @@ def go_on(order_id: str, actor: Actor) -> WipeOrder:
     if seen.look is Look.NEVER:
         sealed = base64.b64encode(canonical_bytes(content(order))).decode()  # the reason in it is a person's words, and never a template
         wanted = {"order": sealed, "hash": digest(order), "hosts": ":".join(hosts_of(order)), "approvals": _told(given)}
-        limit_s = 1800 + DRIVE_S * len(order.drives)
+        limit_s = time_limit_s(len(order.drives))
         runs.start(
             orders.run_of(order.id, order.fence, engagement, step=STEP, name=RUN, playbook=PLAYBOOK, timeout_s=limit_s, plan=plan, wipe=wanted)
         )
@@ -99,6 +100,11 @@ def go_on(order_id: str, actor: Actor) -> WipeOrder:
         lost = pair(N_("The playbook host was lost. Drives without a record may still be at work, or untouched: look at each, then order anew."))
         return _end(order, engagement, {}, actor, lost)
     return order
+
+
+def time_limit_s(drives: int) -> int:
+    """Return how long a wipe of so many drives may take, in s. Of more than 27 not each may take as long as a sanitize can: order them apart."""
+    return min(ORDER_MAX_S, 1800 + DRIVE_S * drives)
 
 
 def report_of(order: WipeOrder, records: Mapping[str, Any], result: Mapping[str, Any], problem: Text | None = None) -> dict[str, Any]:

@@ -224,15 +224,15 @@ def job_absent(hosts: list[str], job: str, *, measured: bool) -> Trouble:
     )
 
 
-def engine_failed(step: Text, host: str, message: str) -> Trouble:
-    """Say that the engine did not come up, so that nothing was measured."""
+def nothing_measured(step: Text, kind: str, host: str, message: str) -> Trouble:
+    """Say that a job ended before it measured anything, by the kind of its end: its engine did not come up, or there is no room for it."""
     return _trouble(
-        "engine_failed",
-        "The engine on {host} failed before the step {step} could measure anything: {message}. No measured request was made. "
-        "Put the engine right, then retry: another job is started.",
-        "主机 {host} 上的引擎在步骤「{step}」开始测量之前出错：{message}。未发出任何测量请求。请排除引擎故障后重试：将启动新的作业。",
-        host=host,
+        "engine_failed" if kind == "engine" else "no_room",
+        "The job of the step {step} ended on {host} before it could measure anything: {message}. No measured request was made. "
+        "Put this right, then retry: another job is started.",
+        "步骤「{step}」的作业在主机 {host} 上于开始测量之前结束：{message}。未发出任何测量请求。请排除后重试：将启动新的作业。",
         step=step,
+        host=host,
         message=_end(message)[:900],
     )
 
@@ -299,13 +299,29 @@ def not_heard(host: str, address: str) -> Text:
     ).fill(host=host, address=address or "-")
 
 
-def stop_failed(error: str, hosts: Iterable[str]) -> Trouble:
+def left_here(error: Text) -> Text:
+    """Say that processes of the attempt on the controller itself go on."""
+    return Text(
+        "On the machine of Quadgate itself processes of the attempt did not end ({error}).",
+        "Quadgate 所在机器上该次尝试的部分进程未能终止（{error}）。",
+    ).fill(error=error)
+
+
+def left_there(node: str) -> Text:
+    """Say that a playbook of the attempt may go on on a node of Quadgate that fell silent."""
+    return Text(
+        "The node {node} of Quadgate, which ran a playbook of the attempt, does not answer: that playbook may go on until the node is back or off.",
+        "执行该次尝试剧本的 Quadgate 节点 {node} 无应答：在该节点恢复或关机之前，该剧本可能仍在运行。",
+    ).fill(node=node)
+
+
+def stop_failed(error: Text, hosts: Iterable[str]) -> Trouble:
     """Say that the targets could not be told to stop, and which they are."""
     return _trouble(
         "not_stopped",
         "Canceled, but the targets could not be told to stop ({error}). Look at {hosts} and end what is left there.",
         "已取消，但无法通知目标主机停止（{error}）。请登录 {hosts} 并结束残留进程。",
-        error=_end(error),
+        error=error,
         hosts=", ".join(hosts) or "-",
     )
 

@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +38,10 @@ def put_bytes(data: bytes) -> Stored:
     return _put([data])
 
 
-def put_file(path: Path) -> Stored:
-    """Store a copy of a file, without reading it into memory as a whole."""
+def put_file(path: Path, between: Callable[[], None] = lambda: None) -> Stored:
+    """Store a copy of a file, without reading it into memory as a whole. `between`: asked at every piece, and may raise: then nothing is stored."""
     with path.open("rb") as file:
-        return _put(_chunks(file))
+        return _put(_chunks(file, between))
 
 
 def open(sha256: str) -> BinaryIO:
@@ -176,8 +176,9 @@ def _hash_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
+def _chunks(file: BinaryIO, between: Callable[[], None] = lambda: None) -> Iterator[bytes]:
     while chunk := file.read(CHUNK):
+        between()
         yield chunk
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+import uuid
 from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
 
 
 def now() -> datetime:
@@ -11,6 +15,22 @@ def now() -> datetime:
     Leases and due times are compared by the database's own clock instead (`kit.db.database_now`).
     """
     return datetime.now(UTC)
+
+
+def machine_time() -> tuple[str, float]:
+    """Return (id of the present boot of this machine, seconds of its monotonic clock): ages by it are the same for all processes of the machine.
+
+    A step of the wall clock (a machine that was suspended, the first answer of NTP) does not move it. Two values compare only where the ids agree.
+    """
+    return _boot_id(), time.monotonic()
+
+
+@lru_cache(maxsize=1)
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return f"unknown-{uuid.uuid4()}"  # of this process alone, so that nothing is compared with it
 
 
 def stamp(at: datetime | None) -> str | None:

@@ -45,7 +45,7 @@ HELP: dict[str, str] = {
     "quadgate_due_attempts": "Attempts that could be moved now and that nobody is moving.",
     "quadgate_oldest_due_seconds": "For how long the oldest of them has been waiting: 0 when nothing waits.",
     "quadgate_held_leases": "Attempts that a worker is moving now.",
-    "quadgate_lease_age_seconds": "For how long the oldest lease has been held; beyond QUADGATE_LEASE_SECONDS its worker is gone.",
+    "quadgate_lease_age_seconds": "For how long the oldest move has been going on, whether its lease is renewed or not.",
     "quadgate_lost_contact_attempts": "Attempts whose target does not answer.",
     "quadgate_lost_contact_seconds": "For how long the longest of them has been silent: since its last answer.",
     "quadgate_poll_lateness_seconds": "How late the last polls of present jobs began, and what is overdue now: quantiles, 1 is the worst.",
@@ -53,7 +53,7 @@ HELP: dict[str, str] = {
     "quadgate_canary_age_seconds": "Seconds since a canary task came back.",
     "quadgate_node_heartbeat_age_seconds": "Seconds since a node's own queue was worked on.",
     "quadgate_attempts": "Attempts by run status.",
-    "quadgate_verdicts_total": "Judged attempts by gate and newest verdict.",
+    "quadgate_verdicts": "Judged attempts by gate and newest verdict: judging again moves one from verdict to verdict.",
     "quadgate_audit_rows_total": "Rows of the audit chain.",
     "quadgate_state_free_bytes": "Free bytes of the file system of the state directory.",
     "quadgate_backup_age_seconds": "Seconds since the last whole and verified backup of this state directory.",
@@ -89,8 +89,7 @@ def _work(s: Session) -> list[Metric]:
     """Return what waits, what is held, and how old the signs of life are."""
     now = database_now(s)
     due, oldest = _count_and_least(s, Attempt.next_due_at, movable(), Attempt.next_due_at <= now, unheld(now))
-    held, ends = _count_and_least(s, Attempt.lease_until, movable(), Attempt.lease_owner.is_not(None), Attempt.lease_until.is_not(None))
-    lease_age = 0.0 if ends is None else max(0.0, settings().lease_seconds - (ends - now).total_seconds())
+    held, since_claim = _count_and_least(s, Attempt.lease_since, movable(), Attempt.lease_owner.is_not(None), Attempt.lease_until.is_not(None))
     silent = select(func.count(), func.min(func.coalesce(Step.last_seen_at, Step.started_at, Attempt.started_at)))
     lost, since = s.execute(
         silent.select_from(Attempt)
@@ -105,7 +104,7 @@ def _work(s: Session) -> list[Metric]:
         _gauge("quadgate_due_attempts", due),
         _gauge("quadgate_oldest_due_seconds", _age(now, oldest, never=0.0)),
         _gauge("quadgate_held_leases", held),
-        _gauge("quadgate_lease_age_seconds", lease_age),
+        _gauge("quadgate_lease_age_seconds", _age(now, since_claim, never=0.0)),
         _lateness(s, now),
         _gauge("quadgate_lost_contact_attempts", lost),
         _gauge("quadgate_lost_contact_seconds", _age(now, since, never=0.0)),
@@ -136,7 +135,7 @@ def _people(s: Session) -> list[Metric]:
     for status in RunStatus:
         statuses.add_metric([str(status)], counted.get(str(status), 0))
     newest = select(VerdictRevision.attempt_id, func.max(VerdictRevision.revision).label("revision")).group_by(VerdictRevision.attempt_id).subquery()
-    verdicts = CounterMetricFamily("quadgate_verdicts", HELP["quadgate_verdicts_total"], labels=["gate", "verdict"])
+    verdicts = GaugeMetricFamily("quadgate_verdicts", HELP["quadgate_verdicts"], labels=["gate", "verdict"])
     rows = s.execute(
         select(Attempt.gate, VerdictRevision.verdict, func.count())
         .join(VerdictRevision, VerdictRevision.attempt_id == Attempt.id)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from app.engine import packs
 from app.engine.steps.journal import never_began
 from gates.rules.stand_ins import told_by
 from gates.steps import RUN_PACK
@@ -26,6 +28,40 @@ def lab() -> Iterator[PlaybookLab]:
         with tarfile.open(made.staging / "gpu01" / "pack.tar") as tar:
             assert {"pack.json", "commands.json", "host.json", "calibration.json"} <= set(tar.getnames())
         yield made
+
+
+LARGE = 200 << 20  # bytes of a journal with holes
+
+
+def test_a_large_pack_comes_home_in_parts_from_a_host_that_is_entered_by_another_user(lab: PlaybookLab, tmp_path: Path) -> None:
+    """Through `become` Ansible takes each file into memory whole, on both sides: so none may be large."""
+    root, variables = Path(lab.hosts["gpu01"]["qg_root"]), lab.variables({"key": "large"})
+    folder = root / "jobs" / variables["job"]["id"]
+    folder.mkdir(parents=True)
+    for name, data in (("lock", b""), ("started", b"{}"), ("exit.json", b'{"outcome": "done"}'), ("records.jsonl", b"")):
+        (folder / name).write_bytes(data)
+    with (folder / "records.jsonl").open("r+b") as journal:
+        journal.seek(LARGE - 1)
+        journal.write(b"\n")
+    lab.hosts["gpu01"].update(ansible_become=True, ansible_become_method="ansible.builtin.su")
+    try:
+        collected = lab.play("job_collect.yml", variables)
+    finally:
+        for key in ("ansible_become", "ansible_become_method"):
+            del lab.hosts["gpu01"][key]
+    assert collected.rc == 0, collected.output
+    reply = collected.replies["gpu01"]
+    assert (reply["packed"], reply["journal_bytes"], len(reply["parts"])) == (True, LARGE, 7)
+    brought = sorted((lab.staging / "gpu01").glob("pack.tar.*"))
+    assert [path.name for path in brought] == reply["parts"]
+    assert max(path.stat().st_size for path in brought) <= 32 << 20
+    (lab.staging / "gpu01" / "pack.tar").unlink(missing_ok=True)  # of the deployment
+    files, found = packs.read_all(lab.staging, ["gpu01"], tmp_path)
+    assert found == []
+    assert {file.name: file.path.stat().st_size for file in files}["records.jsonl"] == LARGE
+    for path in brought:
+        path.unlink()
+    shutil.rmtree(folder)
 
 
 def engine_pid(root: Path) -> int:
@@ -105,7 +141,7 @@ def test_a_job_whose_engine_cannot_start_proves_by_its_own_files_that_it_measure
         tar.extractall(tmp_path / "gpu01" / "pack.d", filter="data")
     said = never_began(reply, tmp_path)
     assert said is not None
-    assert "hbm_tokens" in said["gpu01"]
+    assert "hbm_tokens" in said["gpu01"][1]
 
 
 def test_stopping_ends_the_job_and_the_engine_and_says_so(lab: PlaybookLab) -> None:

@@ -72,6 +72,7 @@ def test_an_engine_that_fails_once_something_was_loaded_breaks_the_run_off_and_c
     assert (step.status, step.problem["code"]) == ("done", "broke_off")
 
 
+FULL = {"outcome": "error", "error": {"kind": "no_room", "message": "The soak's journals need 9 GB."}}
 ENGINE = {"outcome": "error", "error": {"kind": "engine", "message": "no answer"}}
 
 
@@ -81,6 +82,8 @@ ENGINE = {"outcome": "error", "error": {"kind": "engine", "message": "no answer"
         (["cool"], ENGINE, "exited", True),
         (["cool", "warmup"], ENGINE, "exited", True),
         ([], ENGINE, "exited", True),
+        ([], FULL, "exited", True),
+        (["store"], FULL, "exited", False),
         (["store"], ENGINE, "exited", False),
         (["cool", "measure"], ENGINE, "exited", False),
         (["cool", "repeat"], ENGINE, "exited", False),
@@ -101,7 +104,7 @@ def test_only_a_job_whose_own_files_prove_it_never_came_to_measure(tmp_path: Pat
         (folder / "phases.jsonl").write_text("".join(json.dumps({"phase": name}) + "\n" if name != "torn" else '{"phase": ' for name in phases))
     if end is not None:
         (folder / "exit.json").write_text(json.dumps(end))
-    assert never_began({"gpu01": {"state": state}}, tmp_path) == ({"gpu01": "no answer"} if proven else None)
+    assert never_began({"gpu01": {"state": state}}, tmp_path) == ({"gpu01": (end["error"]["kind"], end["error"]["message"])} if proven else None)
     assert never_began({"gpu01": {"state": state}, "gpu02": {"state": state}}, tmp_path) is None
 
 

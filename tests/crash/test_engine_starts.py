@@ -20,7 +20,7 @@ from app.kit.clock import now
 from app.kit.db import read_session, write_session
 from app.settings import ROOT, settings
 from gates.text import Text
-from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, make_attempt, playbook_step, steps_of
+from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, fall_silent, make_attempt, playbook_step, steps_of
 
 DIES = """
 import os, signal, sys
@@ -148,8 +148,6 @@ def test_a_row_that_cannot_be_moved_is_pushed_back_and_never_spins(monkeypatch: 
 
 
 def test_another_node_takes_over_only_from_a_silent_one_and_with_a_higher_fence() -> None:
-    from datetime import timedelta
-
     from app.engine import locks
     from app.engine.models import HostLock, Node
     from app.engine.policy import NODE_STALE_S
@@ -161,8 +159,7 @@ def test_another_node_takes_over_only_from_a_silent_one_and_with_a_higher_fence(
         s.add(Node(name="far", heartbeat_at=database_now(s)))
     assert locks.take(attempt_id, ["E/gpu01"]) == 1
     assert not advance(attempt_id, 0)
-    with write_session() as s:
-        s.get_one(Node, "far").heartbeat_at = database_now(s) - timedelta(seconds=NODE_STALE_S + 1)
+    fall_silent("far", NODE_STALE_S + 1)
     assert advance(attempt_id, 0)
     attempt = attempt_of(attempt_id)
     with read_session() as s:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from sqlalchemy import select
 
 from app.attempts.models import Attempt, Step
 from app.engagements.models import Engagement
+from app.engine.models import Node
+from app.engine.policy import SILENT_S
 from app.kit.clock import now
-from app.kit.db import new_id, read_session, write_session
+from app.kit.db import database_now, new_id, read_session, write_session
 from app.plans.models import PlanRevision
 from gates.model import StepKind, StepSpec
 from gates.plan import parse_plan
@@ -108,6 +111,14 @@ def attempt_of(attempt_id: str) -> Attempt:
 def steps_of(attempt_id: str) -> list[Step]:
     with read_session() as s:
         return list(s.scalars(select(Step).where(Step.attempt_id == attempt_id).order_by(Step.position)))
+
+
+def fall_silent(node: str, seconds: float) -> None:
+    """Let a node have given no heartbeat for so long, and let that have been noted when it was missing first."""
+    with write_session() as s:
+        row, at = s.get_one(Node, node), database_now(s)
+        row.heartbeat_at = at - timedelta(seconds=seconds)
+        row.silent_since = at - timedelta(seconds=max(0.0, seconds - SILENT_S))
 
 
 def wait_for(what: Callable[[], Any], seconds: float = PATIENCE_S, said: str = "") -> Any:

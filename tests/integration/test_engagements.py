@@ -64,6 +64,8 @@ CHANGES = {
     "RDMA between one host and itself": ("  rack: lab", PAIRS.format(far="array01"), "/targets/rdma_bandwidth/pairs/0/far_host", "one host"),
     "RDMA against a host that is not there": ("  rack: lab", PAIRS.format(far="gpu09"), "/targets/rdma_bandwidth/pairs/0/far_host", "gpu09"),
     "RDMA required and no pair": ("plan:\n", "plan:\n  evidence: {required: [rdma_bandwidth]}\n", "/plan/evidence/required", "names no pair"),
+    "a quota that is no number": ("  rack: lab", "  rack: lab\n  disk_quota_bytes: 5 GB", "/targets/disk_quota_bytes", "a whole number"),
+    "a quota beyond what is judged": ("  rack: lab", "  rack: lab\n  disk_quota_bytes: 200000000000", "/targets/disk_quota_bytes", "100000000000"),
     "a time to start with its unit": (
         "    kind: lab ",
         "    start_timeout_s: 10 min\n    kind: lab ",

@@ -13,8 +13,10 @@ from sqlalchemy.exc import OperationalError
 
 from app.engine import claim, keep, packs, runs
 from app.engine.advance import advance
+from app.kit.clock import now
+from app.kit.db import write_session
 from app.settings import settings
-from tests.engine_kit import PATIENCE_S, PLAYBOOKS, attempt_of, drive, make_attempt, playbook_step, steps_of, wait_for
+from tests.engine_kit import PATIENCE_S, PLAYBOOKS, attempt_of, drive, ended, make_attempt, playbook_step, steps_of, wait_for
 from tests.engine_kit.packs import make_tar
 
 
@@ -101,3 +103,18 @@ def test_who_learns_that_its_lease_is_gone_gives_up_at_once(brought: str, monkey
     thread.join(PATIENCE_S)
     assert (said, slow.begun) == ([False], 1)  # it copied no second file
     assert attempt_of(brought).generation == generation
+
+
+def test_a_cancel_does_not_wait_for_a_pack_that_is_long_on_its_way(brought: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    generation, slow = attempt_of(brought).generation, Slow(monkeypatch)
+    monkeypatch.setattr(keep, "LOOK_S", 0.05)
+    thread, said = beside(lambda: advance(brought, generation))
+    wait_for(lambda: slow.begun)
+    with write_session() as s:
+        s.merge(attempt_of(brought)).cancel_requested_at = now()
+    time.sleep(0.5)  # it is looked for every 0.05 s
+    slow.go.set()
+    thread.join(PATIENCE_S)
+    assert (said, slow.begun) == ([False], 1)  # it copied no second file
+    assert attempt_of(brought).lease_owner is None  # so whoever comes next need not wait for the lease's end
+    assert drive(brought, until=ended).status == "canceled"

@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.attempts.models import Attempt
 from app.engine import nodes
+from app.engine.claim import claim, renew
 from app.engine.models import Canary, Node
 from app.kit.clock import now
 from app.kit.db import write_session
@@ -103,7 +104,7 @@ def test_the_metrics_tell_what_waits_what_is_held_and_what_is_silent(working: No
     with write_session() as s:
         s.get_one(Attempt, waits).next_due_at = now() - timedelta(seconds=70)
         lease = s.get_one(Attempt, held)
-        lease.lease_owner, lease.lease_until = "somebody", now() + timedelta(seconds=10)
+        lease.lease_owner, lease.lease_until, lease.lease_since = "somebody", now() + timedelta(seconds=29), now() - timedelta(seconds=20)
         gone = s.get_one(Attempt, silent)
         gone.status, gone.next_due_at, gone.started_at = "lost_contact", now() + timedelta(hours=1), now() - timedelta(hours=2)
         late = s.get_one(Attempt, overdue)
@@ -124,6 +125,20 @@ def test_the_metrics_tell_what_waits_what_is_held_and_what_is_silent(working: No
     assert found["quadgate_backup_age_seconds"] == metrics.NEVER_S
 
 
+def test_a_worker_that_hangs_is_seen_however_often_its_lease_is_renewed(working: None) -> None:
+    held = claim(make_attempt(job_step()), None, owner="hangs", node="here")
+    assert held is not None
+    with write_session() as s:
+        s.get_one(Attempt, held.attempt_id).lease_since = now() - timedelta(seconds=700)
+    assert renew(held)
+    assert numbers()["quadgate_lease_age_seconds"] >= 700
+    assert claim(held.attempt_id, None, owner="another", node="here") is None
+
+
+def test_the_verdicts_are_a_gauge_since_judging_again_takes_one_away(working: None) -> None:
+    assert {family.name: family.type for family in text_string_to_metric_families(metrics.text().decode())}["quadgate_verdicts"] == "gauge"
+
+
 def test_the_lateness_of_polls_is_told_by_what_present_jobs_remember_and_by_what_is_overdue(working: None) -> None:
     assert {numbers()[f"quadgate_poll_lateness_seconds{{{q}}}"] for q in ("0.5", "0.99", "1")} == {0.0}
     first, second, over = (make_attempt(job_step()) for _ in range(3))
@@ -142,4 +157,4 @@ def test_the_page_of_the_metrics_is_prometheus_text_with_exactly_the_names_of_th
     assert answer.headers["content-type"].startswith("text/plain")
     names = {sample.name for family in text_string_to_metric_families(answer.text) for sample in family.samples}
     assert names <= metrics.NAMES
-    assert metrics.NAMES - names == {"quadgate_verdicts_total"}  # nothing is judged yet
+    assert metrics.NAMES - names == {"quadgate_verdicts"}  # nothing is judged yet

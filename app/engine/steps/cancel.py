@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Step
 from app.attempts.moves import reason_pair
 from app.engine import counting, drive, reconcile, runner, runs, stops, words
 from app.engine.context import Ctx
+from app.engine.keep import LeaseLost
 from app.engine.outcome import Outcome, Trouble
+from gates import system_words
 from gates.model import StepKind
 from gates.text import Text
 from gates.transitions import Event
 
 log = logging.getLogger("quadgate.engine")
+LEFT = "left_here"  # in a step's memory while it is stopped: the sentence about processes of ours that could not be ended, or null
+ON_A_NODE = ("starting", "polling", "collecting")  # statuses in which a playbook runs on the attempt's node
 ON_TARGETS = (StepKind.PLAYBOOK, StepKind.JOB)
 
 
@@ -23,11 +29,11 @@ def move(ctx: Ctx) -> Outcome:
     """Return the next decision on the way to `canceled`. It gets there whatever fails: a cancel that hangs helps nobody."""
     try:
         return _move(ctx)
-    except runner.RunnerAway:
+    except (runner.RunnerAway, OperationalError, LeaseLost):  # tried again, by us or by who has the lease now: the targets may have been told
         raise
     except Exception as error:
         log.exception("attempt %s: stopping its targets failed", ctx.attempt.id)
-        return _canceled(ctx, words.stop_failed(f"{type(error).__name__}: {error}", ctx.engagement.targets.get("hosts") or ()))
+        return _canceled(ctx, words.stop_failed(system_words.said(error), ctx.engagement.targets.get("hosts") or ()))
 
 
 def _move(ctx: Ctx) -> Outcome:
@@ -37,10 +43,11 @@ def _move(ctx: Ctx) -> Outcome:
     hosts = _touched(ctx)
     order = stops.order(ctx, "stopping", hosts, job_id=step.job_id or "", left=runs.remote_dirs(ctx.attempt.id))
     if step.status != "stopping":
-        runs.clean_all(ctx.attempt.id)  # host processes and their playbooks, where hosts live; also of a round with others, who ask again
+        left = _end_here(ctx)
         memo = drive.memo_of(ctx)
         said = drive.last_words(ctx, memo)
-        outcome = drive.begin(ctx, order, {**memo, "in_flight": step.status in ("pending", "starting")})
+        known = {"in_flight": step.status in ("pending", "starting") or left is not None, LEFT: left}
+        outcome = drive.begin(ctx, order, {**memo, **known})
         outcome.writes += said
         return outcome
     ended = drive.follow(ctx, order)
@@ -50,6 +57,8 @@ def _move(ctx: Ctx) -> Outcome:
     if elsewhere := [str(reply.get("why")) for reply in replies.values() if reply.get("state") == "taken_over"]:
         return _canceled(ctx, words.taken_over(elsewhere[0]), partial)
     running, found = stops.going_on(ctx, ended, hosts)
+    if left_here := drive.memo_of(ctx).get(LEFT):
+        found = [*found, Text.parse(left_here)]
     if running or found:
         return _canceled(ctx, words.not_stopped(running, found), partial)
     outcome = _canceled(ctx, None, partial)
@@ -57,6 +66,23 @@ def _move(ctx: Ctx) -> Outcome:
     judged, in_flight = ctx.attempt.extension is not None, bool(drive.memo_of(ctx).get("in_flight"))
     outcome.attempt.update(counting.after_stop(ctx.steps, replies, measuring, in_flight=in_flight, judged=judged))
     return outcome
+
+
+def _end_here(ctx: Ctx) -> dict[str, Any] | None:
+    """End host processes and their playbooks, where hosts live; also of a round with others, who ask again. Returns why some of them go on.
+
+    A process that does not end (its disk hangs) keeps nobody from telling the targets: what it orders there is stopped there.
+    """
+    try:
+        runs.clean_all(ctx.attempt.id)
+    except runner.RunnerAway:
+        raise
+    except OSError as error:  # TimeoutError too
+        log.warning("attempt %s: not all of its processes here could be ended (%s); its targets are told all the same", ctx.attempt.id, error)
+        return words.left_here(system_words.said(error)).json()
+    if ctx.taken_from is not None and ctx.current.status in ON_A_NODE:
+        return words.left_there(ctx.taken_from).json()
+    return None
 
 
 def _touched(ctx: Ctx) -> list[str]:

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sqlalchemy.exc import OperationalError
+
 from app.engine import drive, stops, words
 from app.engine.context import Ctx
+from app.engine.keep import LeaseLost
 from app.engine.outcome import Outcome, Trouble
 from app.engine.runner import RunnerAway
 from app.engine.steps.cancel import ON_TARGETS
@@ -35,7 +38,7 @@ def move(ctx: Ctx) -> Outcome | None:
         if not memo.get("run"):
             return drive.begin(ctx, order, memo, problem=None)
         ended = drive.follow(ctx, order)
-    except RunnerAway:
+    except (RunnerAway, OperationalError, LeaseLost):
         raise
     except Exception as error:  # whatever it is, the verdict is to be printed
         why = error.pair() if isinstance(error, QuadgateError) else Text("{said}.", "{said}。").fill(said=system_words.said(error))

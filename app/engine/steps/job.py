@@ -16,7 +16,17 @@ from app.engine import counting, drive, reconcile, rounds, words
 from app.engine.bring import bring, unpacked
 from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome, done, failed
-from app.engine.policy import RUN_MARGIN_S, START_MARGIN_S, START_TIMEOUT_S, TRIES_MAX, back_off_s, run_again_s
+from app.engine.policy import (
+    ASK_TIMEOUT_S,
+    COLLECT_BYTES_PER_S,
+    ORDER_MAX_S,
+    RUN_MARGIN_S,
+    START_MARGIN_S,
+    START_TIMEOUT_S,
+    TRIES_MAX,
+    back_off_s,
+    run_again_s,
+)
 from app.engine.steps import journal, reboot
 from app.engine.steps.hosts import hold, outgrow
 from gates.transitions import Event, RunStatus
@@ -24,6 +34,7 @@ from gates.transitions import Event, RunStatus
 START, POLL, COLLECT = "start", "poll", "collect"
 LATE = "late"  # in a step's memory: by how many seconds its last polls began late, the newest last (read by app/ops/metrics.py)
 LATE_KEPT = 8
+BYTES = "journal_bytes"  # in a step's memory: of its journals by the last poll
 BEFORE = "before"  # in a step's memory: [{job, said}], the jobs that ended before they could measure anything
 
 
@@ -81,13 +92,19 @@ def _order(ctx: Ctx, phase: str) -> drive.Order:
     playbook, status = {START: (step.spec["playbook"], "starting"), POLL: ("job_poll.yml", "polling"), COLLECT: ("job_collect.yml", "collecting")}[
         phase
     ]
-    return drive.Order(phase, playbook, status, start_timeout_s(ctx) if phase == START else 600, job, light=phase == POLL)
+    timeout_s = {START: start_timeout_s, POLL: lambda _: ASK_TIMEOUT_S, COLLECT: collect_timeout_s}[phase](ctx)
+    return drive.Order(phase, playbook, status, timeout_s, job, light=phase == POLL)
 
 
 def start_timeout_s(ctx: Ctx) -> int:
-    """Return how long the start playbook may take: two loads of the model by the engagement's word, never the hours of the job itself."""
+    """Return how long the start playbook may take, in s: two loads of the model by the engagement's word, never the hours of the job itself."""
     load = float((ctx.engagement.targets.get("engine") or {}).get("start_timeout_s") or 0)
-    return min(int(ctx.current.spec.get("timeout_s") or 600), max(START_TIMEOUT_S, math.ceil(START_MARGIN_S + 2 * load)))
+    return min(int(ctx.current.spec.get("timeout_s") or 600), ORDER_MAX_S, max(START_TIMEOUT_S, math.ceil(START_MARGIN_S + 2 * load)))
+
+
+def collect_timeout_s(ctx: Ctx) -> int:
+    """Return how long the playbook that brings a job's pack home may take, in s: by the bytes of its journals that the last poll of a soak told."""
+    return min(ORDER_MAX_S, ASK_TIMEOUT_S + math.ceil(int(drive.memo_of(ctx).get(BYTES) or 0) / COLLECT_BYTES_PER_S))
 
 
 def slack_s(spec: Mapping[str, Any]) -> int:
@@ -207,7 +224,8 @@ def _polled(ctx: Ctx, ended: drive.Ended) -> Outcome:
     if isinstance(replies, Outcome):
         return replies
     writes, offsets = journal.chunks(ctx, replies, ended.folder / "staging")
-    memo = {**ended.memo, "misses": 0, "lost": 0}  # it came home: what was lost before is made good
+    told = [reply[BYTES] for reply in replies.values() if isinstance(reply.get(BYTES), int)]
+    memo = {**ended.memo, "misses": 0, "lost": 0, BYTES: max(told, default=0)}  # it came home: what was lost before is made good
     if any(reply["state"] == "running" for reply in replies.values()):
         anew = reboot.boots_before(replies.values()) > int(memo.get(reboot.BOOTS, 0))  # the start that said so was never read
         outcome = _later(ctx, memo, rounds.interval_s(float(memo["expected_s"]))) if anew else _still_running(ctx, memo)
@@ -217,7 +235,7 @@ def _polled(ctx: Ctx, ended: drive.Ended) -> Outcome:
         ctx.current.offsets = offsets
         outcome = drive.begin(ctx, _order(ctx, START), memo)
     else:
-        ctx.current.offsets = offsets
+        ctx.current.offsets, ctx.current.result = offsets, memo
         outcome = drive.begin(ctx, _order(ctx, COLLECT), memo)
     outcome.step.setdefault("offsets", offsets)
     outcome.writes += writes
@@ -245,7 +263,8 @@ def _collected(ctx: Ctx, ended: drive.Ended) -> Outcome:
     replies = _answers(ctx, ended, COLLECT)
     if isinstance(replies, Outcome):
         return replies
-    memo = {**ended.memo, "misses": 0, "replies": {host: {k: v for k, v in reply.items() if k != "chunks"} for host, reply in replies.items()}}
+    kept = {host: {key: value for key, value in reply.items() if key not in ("chunks", "parts")} for host, reply in replies.items()}
+    memo = {**ended.memo, "misses": 0, "replies": kept}
     if any(reply["state"] == "running" for reply in replies.values()):
         return _heard(ctx, _still_running(ctx, memo))
     whole = all(journal.ended_well(reply, ended.folder / "staging", host) for host, reply in replies.items())
@@ -263,10 +282,11 @@ def _collected(ctx: Ctx, ended: drive.Ended) -> Outcome:
     return _heard(ctx, outcome)
 
 
-def _another(ctx: Ctx, memo: dict[str, Any], said: dict[str, str]) -> Outcome:
+def _another(ctx: Ctx, memo: dict[str, Any], said: dict[str, tuple[str, str]]) -> Outcome:
     """End in an error after which a retry orders another job: this one proved that it ended before it could measure anything."""
-    before = [*(memo.get(BEFORE) or ()), {"job": _job_id(ctx), "said": said}]
-    host, message = next(iter(said.items()))
-    outcome = failed(words.engine_failed(title_of(ctx.current), host, message), result={"runs": memo.get("runs"), BEFORE: before}, offsets=None)
+    before = [*(memo.get(BEFORE) or ()), {"job": _job_id(ctx), "said": {host: message for host, (_, message) in said.items()}}]
+    host, (kind, message) = next(iter(said.items()))
+    trouble = words.nothing_measured(title_of(ctx.current), kind, host, message)
+    outcome = failed(trouble, result={"runs": memo.get("runs"), BEFORE: before}, offsets=None)
     outcome.attempt.update(counting.after_nothing_measured(memo, judged=ctx.attempt.extension is not None))
     return outcome

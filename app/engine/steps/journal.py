@@ -21,6 +21,7 @@ from gates.text import Text
 
 LIVE = ("records.jsonl", "telemetry.jsonl")
 HARMLESS = frozenset({"cool", "warmup"})  # phases that store, load and measure nothing: they can tell nothing of the product
+BEFORE_ALL = ("engine", "no_room", "over_quota")  # ends of a job that may come before anything was measured; its phases say whether they did
 REST_MAX = 8 * 1024 * 1024  # bytes of a journal that go into the live rows at the end; the evidence file holds all
 
 Write = Callable[[Session], None]
@@ -117,17 +118,19 @@ def ended_well(reply: Mapping[str, Any], staging: Path, host: str) -> bool:
     return (isinstance(end, Mapping) and end.get("outcome") == "done") or end is None  # without either the pack must be complete
 
 
-def never_began(replies: Mapping[str, Mapping[str, Any]], packs: Path) -> dict[str, str] | None:
-    """Return what each host's job said, {host: message}, when every one ended by itself because of its engine, before it stored, loaded or measured.
+def never_began(replies: Mapping[str, Mapping[str, Any]], packs: Path) -> dict[str, tuple[str, str]] | None:
+    """Return what each host's job said, {host: (kind, message)}, when every one ended by itself before it stored, loaded or measured.
+
+    Its engine did not come up, or there was no room for what it would write.
 
     None in any doubt: a file that is missing or does not parse, another end, a phase that could tell something of the product.
     """
-    said: dict[str, str] = {}
+    said: dict[str, tuple[str, str]] = {}
     for host, reply in replies.items():
         folder = next(iter(sorted((packs / host).glob("*.d"))), None)
         end = durable.read_json(folder / "exit.json") if folder else None
         error = end.get("error") if isinstance(end, Mapping) and end.get("outcome") == "error" else None
-        if reply.get("state") != "exited" or folder is None or not isinstance(error, Mapping) or error.get("kind") != "engine":
+        if reply.get("state") != "exited" or folder is None or not isinstance(error, Mapping) or error.get("kind") not in BEFORE_ALL:
             return None
         try:
             phases = {json.loads(line)["phase"] for line in (folder / "phases.jsonl").read_text(encoding="utf-8").splitlines()}
@@ -135,7 +138,7 @@ def never_began(replies: Mapping[str, Mapping[str, Any]], packs: Path) -> dict[s
             return None
         if not phases <= HARMLESS:
             return None
-        said[host] = str(error.get("message") or "-")
+        said[host] = (str(error["kind"]), str(error.get("message") or "-"))
     return said or None
 
 

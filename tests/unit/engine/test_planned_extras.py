@@ -11,6 +11,7 @@ from tests.unit.probe.kit import ROOT
 sys.path.insert(0, str(ROOT / "playbooks" / "roles" / "arm" / "filter_plugins"))
 from arm_job import arm_job, kv_bytes
 from probe.jobspec import check
+from probe.preflight import journal_bytes
 
 ENGINE = {
     "base_url": "http://127.0.0.1:1",
@@ -64,6 +65,17 @@ def test_without_cells_nothing_is_asked_for():
     step = run_step(parse_plan(), key="run-1", arm="baseline", run_index=1, prompts="g3", store=True)
     assert "cells" not in job(step, {})
     assert "cells.jsonl" not in step.expects["loadgen"]
+
+
+@pytest.mark.parametrize("rates", [{"load_token_s": 3e-5}, {"load_token_s": None}, {"load_token_s": 1e-9}])
+def test_a_fast_soak_of_72_hours_does_not_end_at_a_hidden_quota(rates):
+    step = soak_step(parse_plan())
+    seconds = step.params["seconds"]
+    made = job(step, {}, {**ENGINE, **rates})
+    assert made["limits"]["disk_quota_bytes"] >= 9 * 900 * seconds  # nine requests a second are not fast
+    assert made["limits"]["disk_quota_bytes"] >= journal_bytes(made)
+    assert made["soak"]["requests_per_s"] > 0
+    assert job(step, {"disk_quota_bytes": 5_000_000_000}, ENGINE)["limits"]["disk_quota_bytes"] == 5_000_000_000
 
 
 CLIENTS = {

@@ -1,13 +1,16 @@
 """The parts of cells and of telemetry that need no engine: bytes really moved, tools really run, doubts that are no figures."""
 
+import importlib.util
+import io
 import json
 import os
 import shutil
 import stat
+import tarfile
 import tempfile
 
 import pytest
-from probe import vitals
+from probe import pack, vitals
 from probe.cells import weight_files
 from probe.cells_io import NAME, read_tier, write_checkpoint
 from probe.cells_tools import bandwidth_matrix, raw_fio, steady
@@ -15,9 +18,24 @@ from probe.coldness import drop_cache, residency
 from probe.errors import ProbeError, Refused
 from probe.files import walk_files
 from probe.jobspec import check
-from probe.preflight import before_job, journal_bytes, require_larger_than_caches, require_medium, require_room, store_bytes
+from probe.preflight import (
+    QUOTA_LEAST,
+    QUOTA_MOST,
+    before_job,
+    default_quota,
+    journal_bytes,
+    require_larger_than_caches,
+    require_medium,
+    require_room,
+    store_bytes,
+)
 
+from gates.bundle_form import most_bytes
 from tests.unit.probe.kit import ROOT, job_spec
+
+_spec = importlib.util.spec_from_file_location("ask", ROOT / "playbooks" / "roles" / "arm" / "files" / "ask.py")
+ask = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(ask)
 
 
 def calm():
@@ -196,12 +214,62 @@ def test_a_medium_that_cannot_be_cold_is_refused_by_its_name_before_anything_is_
         require_room(disk, 1 << 60, "The store phase")
 
 
-def test_the_journals_of_72_hours_are_bounded_by_their_quota():
+def soak_of_72_hours(**more):
     spec = job_spec("soak", 1, kind="soak", limits={"disk_quota_bytes": 2_000_000_000})
-    spec["soak"].update(seconds=72 * 3600, telemetry_s=5, tier=16)
-    assert journal_bytes(spec) == 2_000_000_000
-    spec["soak"]["request_cap"] = 400_000
-    assert 500_000_000 < journal_bytes(spec) < 700_000_000
+    spec["soak"].update(seconds=72 * 3600, telemetry_s=5, tier=16, **more)
+    return spec
+
+
+def test_the_journals_of_72_hours_are_reckoned_by_the_requests_and_not_by_what_they_may_take():
+    assert 500_000_000 < journal_bytes(soak_of_72_hours(request_cap=400_000)) < 700_000_000
+    fast = soak_of_72_hours(requests_per_s=9.0)  # an engine that answers nine a second makes more than 2 GB of them
+    assert 2_100_000_000 < journal_bytes(fast) < 2_500_000_000
+    assert journal_bytes(soak_of_72_hours()) > 70_000_000_000
+    assert journal_bytes(soak_of_72_hours(requests_per_s=10_000.0)) == journal_bytes(soak_of_72_hours())
+
+
+def test_a_soak_that_would_end_at_its_quota_is_refused_with_the_numbers_before_anything_starts(disk):
+    spec = soak_of_72_hours(requests_per_s=9.0)
+    with pytest.raises(Refused, match=r"need 2\.\d+ GB for 72\.0 h, and may take 2\.000 GB.*targets\.disk_quota_bytes") as caught:
+        before_job(disk, spec, 0)
+    assert caught.value.kind == "over_quota"
+    spec["limits"]["disk_quota_bytes"] = 1 << 60
+    spec["soak"]["seconds"] = 10**9
+    with pytest.raises(Refused, match=r"The soak's journals, their pack and the engine's log needs .* GB free") as caught:
+        before_job(disk, spec, 0)
+    assert caught.value.kind == "no_room"
+
+
+def test_what_journals_may_take_by_default_ends_no_soak_at_any_pace_that_an_engine_can_have():
+    for tier in (1, 16):
+        soak = soak_of_72_hours()["soak"]
+        soak["tier"] = tier
+        assert default_quota(soak) >= journal_bytes(job_spec("soak", 1, kind="soak", soak=soak)) > 4_000_000_000
+    assert default_quota({**soak, "tier": 1024}) == QUOTA_MOST
+    assert default_quota(None) == default_quota({**soak, "seconds": 60}) == QUOTA_LEAST
+    assert most_bytes("evidence/soak/gpu01/records.jsonl") >= QUOTA_MOST  # the judge reads what a job may write
+    assert most_bytes("evidence/soak/gpu01/engine.json") < QUOTA_MOST
+
+
+def test_a_pack_has_no_largest_file_and_is_plain_ustar_where_all_are_small():
+    small, large = pack._member("records.jsonl", 700), pack._member("records.jsonl", 9 << 30)
+    assert small.tobuf(pack.FORMAT) == small.tobuf(tarfile.USTAR_FORMAT)
+    headers = large.tobuf(pack.FORMAT)
+    with pytest.raises(ValueError, match="overflow"):
+        large.tobuf(tarfile.USTAR_FORMAT)
+    with tarfile.open(fileobj=io.BytesIO(headers), mode="r|") as tar:
+        assert tar.next().size == 9 << 30
+
+
+def test_a_large_pack_is_cut_into_parts_in_order_and_what_an_earlier_collect_left_is_gone(tmp_path):
+    path = tmp_path / "pack.tar"
+    for data in (bytes(range(256)) * 10, b"x" * 2100, b"x" * 1000, b"y" * 7):
+        path.write_bytes(data)
+        names = ask.parts_of(str(path), 1000)
+        assert sorted(p.name for p in tmp_path.iterdir()) == names
+        assert b"".join((tmp_path / name).read_bytes() for name in names) == data
+        assert all((tmp_path / name).stat().st_size <= 1000 for name in names)
+    assert names == ["pack.tar"]
 
 
 @pytest.mark.parametrize(

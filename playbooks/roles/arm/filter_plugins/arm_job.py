@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "probe" / "files"))
 from load_clients import ENVIRONMENT, TOOLS, Work, describe
+from probe.preflight import default_quota
 
 _BEGIN_S, _TIER_S = 4.0, 1.2  # calibration, restart and cooling; before and after each tier: dropping caches, looking, waiting for idle
 _NEEDED = ("key", "kind", "set", "tiers", "context_tokens", "suffix_tokens", "output_tokens")
 _CELLS = {"checkpoint": ("bytes",), "tier_read": ("bytes",), "fio": (), "ib_write_bw": ("pairs",), "model_load": ("weights",)}
 _TOOLS = ("fio", "ib_write_bw")  # on a simulated rack its own programs answer
-_QUOTA = 2_000_000_000  # bytes of journals
+_RATE_MARGIN = 4.0  # how much faster than by its rates an engine may be, when room for a soak's journals is asked for
 _IDLE_S = 600  # until storing must have ended behind the last answer, where targets.engine.idle_timeout_s says nothing
 _REQUEST_S, _MARGIN, _DECODE_S = 60.0, 3.0, 0.1  # least timeout of a request; its margin; of one output token with a full batch
 _CLIENT_S = 60.0  # of one pass of a third-party client, beside its requests: it imports its libraries and makes its prompts
@@ -42,6 +44,7 @@ def arm_job(
     probe = [host["python"], "-I", f"{host['root']}/probe.pyz", "engine"]
     reset = settings.get("cool") == "reset"
     expected = round(expected_s(engine, step), 1)
+    soak = _soak(engine, step, site, host)
     return {
         "schema": 1,
         "job": job or f"{attempt['id']}-{step['key']}",
@@ -94,7 +97,7 @@ def arm_job(
             "repeat": int(step.get("repeat", 0)),
             "chunk_offsets": step["kind"] != "soak",
         },
-        "soak": _soak(step, site, host),
+        "soak": soak,
         **_ports(site, host),
         **_cells(engine, step, site, host),
         "limits": {
@@ -102,7 +105,7 @@ def arm_job(
             "start_timeout_s": engine["start_timeout_s"],
             "stop_timeout_s": engine["stop_timeout_s"],
             "idle_timeout_s": settings.get("idle_timeout_s", _IDLE_S),
-            "disk_quota_bytes": int(site.get("disk_quota_bytes", _QUOTA)),
+            "disk_quota_bytes": int(site.get("disk_quota_bytes") or default_quota(soak)),
             # A soak's load has its seconds beside it: the probe starts this time anew when the load begins.
             "deadline_s": max(
                 max(600, int(10 * (expected - _load_s(step)))) + _STARTS * engine["start_timeout_s"],
@@ -133,16 +136,23 @@ def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any]) -> int:
 
 def expected_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
     """Return how long the job should take in seconds, from token counts and the engine's rates: compute and transfer are serial resources."""
-    prompt = int(step["context_tokens"]) + int(step["suffix_tokens"])
-    prefill = prompt * engine["prefill_token_s"]
-    loads = bool(step.get("canary")) and engine["load_token_s"] is not None
-    request = int(step["context_tokens"]) * engine["load_token_s"] if loads else prefill
+    prefill, request = _prefill_s(engine, step), _request_s(engine, step)
     store = _stored(step) * prefill if step.get("store") and engine["kv_dirs"] else 0.0
     other = (int(step.get("warmup", 0)) + int(step.get("repeat", 0))) * prefill
     for client in step.get("clients") or ():  # one pass stores, one measures
         other += 2 * (_CLIENT_S + int(client["requests"]) * prefill) + _BEGIN_S
     load = float(step["seconds"]) if step["kind"] == "soak" else sum(int(tier["requests"]) for tier in step["tiers"]) * request
     return float(_BEGIN_S + _TIER_S * len(step["tiers"]) + store + other + load)
+
+
+def _prefill_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
+    return (int(step["context_tokens"]) + int(step["suffix_tokens"])) * float(engine["prefill_token_s"])
+
+
+def _request_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
+    """Return the seconds for which one request of the load keeps its serial resource: it is loaded where the arm has it, else computed."""
+    loads = bool(step.get("canary")) and engine["load_token_s"] is not None
+    return int(step["context_tokens"]) * float(engine["load_token_s"]) if loads else _prefill_s(engine, step)
 
 
 def request_timeout_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
@@ -166,7 +176,7 @@ def output_tokens(wanted: int, faults: Mapping[str, float]) -> int:
     return max(2, round(wanted * (1 - min(0.9, 0.25 * faults.get("unequal-work", 0.0)))))
 
 
-def _soak(step: Mapping[str, Any], site: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any] | None:
+def _soak(engine: Mapping[str, Any], step: Mapping[str, Any], site: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any] | None:
     if step["kind"] != "soak":
         return None
     optional: dict[str, Any] = {"sentinel": step["sentinel"]} if step.get("sentinel") else {}
@@ -181,6 +191,7 @@ def _soak(step: Mapping[str, Any], site: Mapping[str, Any], host: Mapping[str, A
         "telemetry_s": step["telemetry_s"],
         "rotate_prefixes": _prefixes(step),
         "request_cap": step.get("request_cap"),
+        "requests_per_s": round(_RATE_MARGIN / max(_request_s(engine, step), 1e-6), 3),
     }
 
 

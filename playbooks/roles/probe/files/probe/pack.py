@@ -11,12 +11,14 @@ from typing import Any, Dict, List, Optional, Tuple
 from probe.errors import ProbeError
 from probe.files import canonical, sha256_of, sync_dir
 
+FORMAT = tarfile.PAX_FORMAT
 SKIPPED = {"lock", "reserve", "probe.pyz", "pack.json", "fence", "job.log", "kept"}
 
 
 def pack_dir(folder: str, out: str, job: Optional[str] = None) -> Dict[str, Any]:
     """Write every evidence file of `folder` and a `pack.json` into the tar `out`. Return pack.json with the tar's path, size and SHA-256.
 
+    The form is PAX, which has no largest file; where no file is of 8 GiB or more its bytes are those of plain ustar.
     A journal whose process was killed may end in a torn line; the pack holds whole lines only and says how many bytes it left out.
     """
     if not os.path.isdir(folder):
@@ -27,7 +29,7 @@ def pack_dir(folder: str, out: str, job: Optional[str] = None) -> Dict[str, Any]
     rows: List[Dict[str, Any]] = []
     temporary = out + ".tmp"
     with open(temporary, "wb") as raw:
-        with tarfile.open(fileobj=raw, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        with tarfile.open(fileobj=raw, mode="w", format=FORMAT) as tar:
             for name in names:
                 size, torn = _whole_size(os.path.join(folder, name))
                 row = {"path": name, "size": size, "sha256": _add(tar, folder, name, size)}

@@ -14,6 +14,8 @@ SPARE_PERCENT = 110  # file systems want some room of their own
 # Of one line of records.jsonl without chunk offsets, of telemetry.jsonl, and of health.jsonl, one a minute: more than was seen.
 REQUEST_BYTES, SAMPLE_BYTES, HEALTH_BYTES = 900, 4096, 16384
 REQUESTS_PER_S = 20  # of one slot: no engine answers a long prompt in less than 50 ms
+# Of all journals of a job where targets.disk_quota_bytes says nothing: of a run; and as much as the judge takes (gates/bundle_form.py).
+QUOTA_LEAST, QUOTA_MOST = 2_000_000_000, 100_000_000_000
 
 
 def require_room(folder: str, needed: int, what: str) -> Dict[str, Any]:
@@ -82,11 +84,44 @@ def require_larger_than_caches(spec: Dict[str, Any], engine: Dict[str, Any]) -> 
 
 
 def journal_bytes(spec: Dict[str, Any]) -> int:
-    """Return how much a soak's journals take at most: its samples and its requests (capped, or 20 a second and slot), but never beyond the quota."""
+    """Return how much a soak's journals take: its samples, and its requests as far as anybody can say before.
+
+    `soak.request_cap` counts them; `soak.requests_per_s` is what the controller expects with a margin (roles/arm/filter_plugins/arm_job.py); without
+    either they are as many as any engine can answer.
+    """
     soak, seconds = spec["soak"], float(spec["soak"]["seconds"])
-    requests = float(soak.get("request_cap") or seconds * int(soak["tier"]) * REQUESTS_PER_S)
-    samples = seconds / float(soak["telemetry_s"]) * SAMPLE_BYTES + seconds / 60 * HEALTH_BYTES
-    return min(int(spec["limits"]["disk_quota_bytes"]), int(samples + requests * REQUEST_BYTES))
+    most = float(soak["tier"]) * REQUESTS_PER_S
+    requests = float(soak.get("request_cap") or seconds * min(most, float(soak.get("requests_per_s") or most)))
+    return _samples_bytes(soak) + int(requests * REQUEST_BYTES)
+
+
+def default_quota(soak: Optional[Dict[str, Any]]) -> int:
+    """Return what the journals of a job may take where nobody says so, in bytes: of a soak all that any engine can make it write.
+
+    It keeps a job that runs wild from filling the host for ever; it must never end a healthy soak.
+    """
+    if not soak:
+        return QUOTA_LEAST
+    worst = float(soak["seconds"]) * int(soak["tier"]) * REQUESTS_PER_S * REQUEST_BYTES
+    return int(min(QUOTA_MOST, max(QUOTA_LEAST, worst + _samples_bytes(soak))))
+
+
+def _samples_bytes(soak: Dict[str, Any]) -> int:
+    seconds = float(soak["seconds"])
+    return int(seconds / float(soak["telemetry_s"]) * SAMPLE_BYTES + seconds / 60 * HEALTH_BYTES)
+
+
+def require_quota(spec: Dict[str, Any]) -> int:
+    """Return the bytes that a soak's journals take by `journal_bytes`; refuse, with the numbers, when they may not take as many."""
+    needed, quota = journal_bytes(spec), int(spec["limits"]["disk_quota_bytes"])
+    if needed > quota:
+        raise Refused(
+            "over_quota",
+            "The soak's journals need %.3f GB for %.1f h, and may take %.3f GB: it would end before its time. Raise targets.disk_quota_bytes as far "
+            "as the file system of the job's directory can bear; nothing was started."
+            % (needed / 1e9, float(spec["soak"]["seconds"]) / 3600, quota / 1e9),
+        )
+    return needed
 
 
 def before_job(folder: str, spec: Dict[str, Any], stored: int) -> List[Dict[str, Any]]:
@@ -98,7 +133,6 @@ def before_job(folder: str, spec: Dict[str, Any], stored: int) -> List[Dict[str,
         require_declared(str(row["dir"]), row)
     rows = require_medium(list(spec["engine"].get("kv_dirs") or []), store_bytes(spec, stored) or 0)
     if spec["kind"] == "soak":
-        rows.append(
-            dict(require_room(folder, journal_bytes(spec) + MOST_BYTES, "The soak's journals and the engine's log"), fs_type=None, source=None)
-        )
+        needed = 2 * require_quota(spec) + MOST_BYTES  # at the end the journals are packed beside themselves
+        rows.append(dict(require_room(folder, needed, "The soak's journals, their pack and the engine's log"), fs_type=None, source=None))
     return rows
