@@ -1,12 +1,12 @@
 """whoever rejected may approve later: one row for each of the two words
 
-Revision ID: 0010
+Revision ID: 0008
 Revises: 0007
 """
 
 from alembic import op
 
-revision = "0010"
+revision = "0008"
 down_revision = "0007"
 branch_labels = None
 depends_on = None
