@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.engine import due, hints
+from app.engine import due, hints, sight
 from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY
 from app.engine.policy import CANARY_S
@@ -34,8 +34,10 @@ def _tick() -> int:
         canary = _canary_due(s, database_now(s))
     chosen = seen.chosen(hints.waiting(seen.doubted())) if seen else []
     nodes: list[str] = []
-    if chosen or canary:
+    stranded = seen.stranded if seen else []
+    if chosen or canary or stranded:
         with write_session() as s:
+            sight.tell(s, stranded)
             chosen = due.stamp(s, chosen)
             nodes = _send_canary(s) if canary else []
     for row in chosen:
