@@ -13,7 +13,7 @@ from lanes.chaos.findings import LOST, WRONG, Finding
 from lanes.chaos.soak import Asked, Soak
 
 CANCEL_S = 30.0  # DESIGN: a cancel ends everything within 30 s where reachable; the same on every machine
-UNDER_FAULTS_S = 90.0  # of a cancel whose own stop was struck: a playbook host that is killed is tried again, three times at most
+UNDER_FAULTS_S = 60.0  # of one that another fault struck: a playbook host that is killed is started again
 JUDGED_MEANWHILE = (
     "judge/deciding"  # the one exception: asked for while a judgement was under way, whose verdict is reached and stays (engine/move.py)
 )

@@ -28,6 +28,7 @@ from lanes.chaos.wire import KILLED
 
 STEPS_S = (-20, -7, 7, 20, 7_200, -7_200, 28_800)
 FOR_GOOD_S = 3600
+ARMED_AT: Counter[tuple[str, str]] = Counter()  # cancels by kind and status of step, over all databases
 
 
 @dataclass
@@ -121,12 +122,15 @@ def reboot_target(strike: Strike) -> bool:
 
 
 def cancel(strike: Strike) -> bool:
-    """Arm a person's cancel for an attempt, at the kind and status of step that was armed least often."""
+    """Arm a person's cancel for an attempt, at the state of a step that was armed least often, and of these at the kind that was."""
     soak, fleet = strike.soak, strike.fleet
     if soak is None or soak.facts or soak.id in fleet.armed:
         return False
-    armed = Counter(other.cancel_at for other in fleet.armed.values())
-    kind, status = min((at for at in boundaries.CANCELS if soak.meets(at[0])), key=lambda at: armed["/".join(at)])
+    kinds: Counter[str] = Counter()
+    for at, count in ARMED_AT.items():
+        kinds[at[0]] += count
+    kind, status = at = min((at for at in boundaries.CANCELS if soak.meets(at[0])), key=lambda at: (ARMED_AT[at], kinds[at[0]]))
+    ARMED_AT[at] += 1
     soak.cancel_at = f"{kind}/{status}"
     fleet.armed[soak.id] = soak
     boundaries.arm_cancel(fleet.flags, soak.id, kind, status)

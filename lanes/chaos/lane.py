@@ -48,7 +48,7 @@ class Lane:
         self.faults = [f for f in FAULTS if f not in (*table.not_run, *FATES, *KILLED.values()) and (on_postgres or f not in ON_POSTGRES)]
         self.bag: list[str] = []
         self.cut: tuple[Soak, str] | None = None
-        self.hits = self.waves = 0
+        self.hits = 0
         self.sentences: list[str] = []
 
     @contextmanager
@@ -89,8 +89,7 @@ class Lane:
         """Let a wave of attempts run under faults, and check every one of them."""
         soaks = self.fleet.launch(WAVE, real=1)
         self.fates = dict(zip(self.dice.sample([soak.id for soak in soaks], len(FATES)), FATES, strict=True))
-        self.waves += 1
-        self.cut = (soaks[0], sorted(KILLED)[self.waves % 2])  # a connection of the real Ansible that is killed once
+        self.cut = (soaks[0], min(KILLED, key=lambda status: self.table.injected[KILLED[status]]))  # of the real Ansible, killed once
         self.reader = self.fleet.watch(next(soak for soak in soaks[1:] if soak.id not in self.fates))
         for soak in soaks:
             if self.fates.get(soak.id) == "cancel":
