@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, func, not_, or_, select
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Attempt
@@ -51,7 +51,11 @@ def takable(s: Session, node: str, silent: Sequence[str]) -> ColumnElement[bool]
     """Return the condition that an attempt of a silent node may be taken over by this one: it sees its evidence, or there is only to be canceled."""
     seen = set(s.scalar(select(Node.sees).where(Node.name == node)) or []) if silent else set()
     visible = [name for name in silent if name in seen]
-    return or_(Attempt.node.in_(visible), and_(Attempt.node.in_(list(silent)), Attempt.cancel_requested_at.is_not(None)))
+    return or_(Attempt.node.in_(visible), and_(Attempt.node.in_(list(silent)), _to_be_canceled()))
+
+
+def _to_be_canceled() -> ColumnElement[bool]:
+    return and_(Attempt.cancel_requested_at.is_not(None), Attempt.verdict.is_(None))  # a verdict that is reached stays reached (engine/move.py)
 
 
 def takers(s: Session, silent: Sequence[str]) -> dict[str, list[str]]:
@@ -66,7 +70,7 @@ def takers(s: Session, silent: Sequence[str]) -> dict[str, list[str]]:
 def stranded(who: Mapping[str, Sequence[str]]) -> ColumnElement[bool]:
     """Return the condition that nobody may go on with an attempt: its node is silent, no living one sees its evidence, no cancel is asked for."""
     unseen = [name for name, others in who.items() if not others]
-    return and_(Attempt.node.is_not(None), Attempt.node.in_(unseen), Attempt.cancel_requested_at.is_(None))
+    return and_(Attempt.node.is_not(None), Attempt.node.in_(unseen), not_(_to_be_canceled()))
 
 
 def untold(s: Session, who: Mapping[str, Sequence[str]], due: Sequence[ColumnElement[bool]]) -> list[str]:
