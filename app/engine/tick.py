@@ -38,7 +38,8 @@ def _tick() -> int:
     if chosen or canary or stranded:
         with write_session() as s:
             set_back.move_due(s)
-            sight.tell(s, stranded)
+            if stranded:
+                sight.tell(s, stranded)
             chosen = due.stamp(s, chosen)
             nodes = _send_canary(s) if canary else []
     for row in chosen:
