@@ -113,11 +113,12 @@ def test_a_node_that_does_not_see_the_evidence_refuses_by_name_and_leaves_the_at
     monkeypatch.setattr(hints, "publish_advance", lambda attempt_id, *_: sent.append(attempt_id))
     monkeypatch.setattr(hints, "publish", lambda *_args, **_kw: True)
     be("near", near)
+    fresh = make_attempt(playbook_step())  # of no node yet: it goes on here
     assert not advance(attempt_id, attempt_of(attempt_id).generation)
     for _ in range(2):
         tick.tick()
     stranded = attempt_of(attempt_id)
-    assert (stranded.status, stranded.node, stranded.fence, stranded.verdict, sent) == ("running", "far", 0, None, [])
+    assert (stranded.status, stranded.node, stranded.fence, stranded.verdict, sent) == ("running", "far", 0, None, [fresh])
     assert stranded.problem is not None
     for language in ("en", "zh-CN"):
         assert "far" in stranded.problem[language]
