@@ -1,14 +1,14 @@
 """whose evidence a node sees
 
 Revision ID: 0009
-Revises: 0007
+Revises: 0010
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0009"
-down_revision = "0007"
+down_revision = "0010"
 branch_labels = None
 depends_on = None
 
