@@ -88,7 +88,8 @@ class Lane:
     def wave(self) -> None:
         """Let a wave of attempts run under faults, and check every one of them."""
         soaks = self.fleet.launch(WAVE, real=1)
-        self.fates = dict(zip(self.dice.sample([soak.id for soak in soaks], len(FATES)), FATES, strict=True))
+        fated = self.dice.sample([soak.id for soak in soaks[1:]], len(FATES))  # the first is that of the real Ansible, whose connection is killed
+        self.fates = dict(zip(fated, FATES, strict=True))
         self.cut = (soaks[0], min(KILLED, key=lambda status: self.table.injected[KILLED[status]]))  # of the real Ansible, killed once
         self.reader = self.fleet.watch(next(soak for soak in soaks[1:] if soak.id not in self.fates))
         for soak in soaks:
