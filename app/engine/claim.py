@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, case, or_, select, update
 from sqlalchemy.orm import Session
@@ -14,7 +15,7 @@ from app.attempts.moves import audited_reason, kept_reason
 from app.audit import chain
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
-from app.engine import locks, nodes
+from app.engine import locks, nodes, sight, words
 from app.engine.context import Ctx
 from app.engine.outcome import Outcome
 from app.engine.policy import CANCEL_STALE_S
@@ -60,8 +61,8 @@ def claim(attempt_id: str, generation: int | None, *, owner: str, node: str) -> 
         now = database_now(s)
         canceled = and_(Attempt.cancel_requested_at.is_not(None), Attempt.verdict.is_(None))
         quiet = and_(canceled, Attempt.node.in_(nodes.stale(s, now, CANCEL_STALE_S)))
-        mine = or_(Attempt.node.is_(None), Attempt.node == node, Attempt.node.in_(nodes.stale(s, now)), quiet)
-        before = s.execute(select(Attempt.node, Attempt.fence).where(Attempt.id == attempt_id)).one_or_none()
+        mine = or_(Attempt.node.is_(None), Attempt.node == node, sight.takable(s, node, nodes.stale(s, now)), quiet)
+        before = s.execute(select(Attempt.node, Attempt.fence, Attempt.problem).where(Attempt.id == attempt_id)).one_or_none()
         guard = [
             Attempt.id == attempt_id,
             movable(),
@@ -70,7 +71,10 @@ def claim(attempt_id: str, generation: int | None, *, owner: str, node: str) -> 
         ]
         if generation is not None:
             guard.append(Attempt.generation == generation)
-        values = {"lease_owner": owner, "lease_until": now + timedelta(seconds=settings().lease_seconds), "lease_since": now, "node": node}
+        until = now + timedelta(seconds=settings().lease_seconds)
+        values: dict[str, Any] = {"lease_owner": owner, "lease_until": until, "lease_since": now, "node": node}
+        if before is not None and words.is_stranded(before.problem):
+            values["problem"] = None
         row = s.execute(
             update(Attempt).where(*guard).values(**values).returning(Attempt.generation).execution_options(synchronize_session=False)
         ).one_or_none()

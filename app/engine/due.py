@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, not_, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Attempt, Step
-from app.engine import hints
+from app.engine import hints, sight
 from app.engine.claim import movable, unheld
 from app.engine.models import Node
 from app.engine.nodes import stale
@@ -51,6 +51,7 @@ class Seen:
     now: datetime
     rows: list[Due]
     out: Counter[str]
+    stranded: list[str] = field(default_factory=list)  # attempts that nobody may go on with, and that do not say so yet
 
     def doubted(self) -> set[str]:
         """Return the queues whose hints should have been taken by now: the broker is asked whether it still has them."""
@@ -90,7 +91,7 @@ def look(s: Session) -> Seen:
     out: Counter[str] = Counter()
     for node, kind, count in s.execute(counts):
         out[hints.queue_of(places.of(node), kind)] += count
-    return Seen(now, rows, out)
+    return Seen(now, rows, out, sight.untold(s, places.takers, _due(now)))
 
 
 def stamp(s: Session, rows: Sequence[Due]) -> list[Due]:
@@ -127,19 +128,28 @@ class _Places:
     """Where due work is to be done: on its own node, or here when that one is silent."""
 
     def __init__(self, s: Session, now: datetime) -> None:
-        self._s, self._silent, self._quiet = s, set(stale(s, now)), set(stale(s, now, CANCEL_STALE_S))
-        living = list(s.scalars(select(Node.name).where(Node.name.not_in(self._silent)).order_by(Node.heartbeat_at.desc())))
+        silent = stale(s, now)
+        self._s, self.takers, self._quiet = s, sight.takers(s, silent), set(stale(s, now, CANCEL_STALE_S))
+        living = list(s.scalars(select(Node.name).where(Node.name.not_in(silent)).order_by(Node.heartbeat_at.desc())))
         self._here = settings().node if settings().node in living or not living else living[0]
 
     def of(self, node: str | None, *, cancel: bool = False) -> str:
-        """Return the node that is to do the work of this one. `cancel`: the work is to end an attempt, which waits for nobody."""
-        return node if node and node not in (self._quiet if cancel else self._silent) else self._here
+        """Return the node that is to do the work of this one: of a silent one who sees its evidence, this one before others.
+
+        `cancel`: the work is to end an attempt, which waits for nobody and needs no evidence.
+        """
+        if cancel or node is None:
+            return node if node and node not in self._quiet else self._here
+        others = self.takers.get(node)
+        if others is None:
+            return node
+        return others[0] if others and self._here not in others else self._here
 
     def look(self, conditions: Sequence[ColumnElement[bool]]) -> list[Due]:
         """Return attempts in the order of their turn: the oldest of every engagement, then the second of each."""
         turn = func.row_number().over(partition_by=Attempt.engagement_id, order_by=(Attempt.next_due_at, Attempt.id))
         canceled = and_(Attempt.cancel_requested_at.is_not(None), Attempt.verdict.is_(None)).label("cancel")
         columns = (Attempt.id, Attempt.generation, Attempt.node, Step.kind, Attempt.last_enqueued_at, canceled)
-        query = select(*columns).outerjoin(Step, _AT).where(*conditions).order_by(turn, Attempt.next_due_at, Attempt.id).limit(LOOK_MAX)
-        rows = self._s.execute(query)
+        found = select(*columns).outerjoin(Step, _AT).where(*conditions, not_(sight.stranded(self.takers)))
+        rows = self._s.execute(found.order_by(turn, Attempt.next_due_at, Attempt.id).limit(LOOK_MAX))
         return [Due(row.id, row.generation, self.of(row.node, cancel=bool(row.cancel)), row.kind, row.last_enqueued_at) for row in rows]

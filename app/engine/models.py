@@ -17,6 +17,8 @@ class Node(Base):
     __tablename__ = "node"
     name: Mapped[str] = mapped_column(String(120), primary_key=True)
     heartbeat_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    evidence_token: Mapped[str | None] = mapped_column(String(36))  # of the file that it shows in its evidence store; None: it could write none
+    sees: Mapped[list[Any] | None]  # names of the nodes whose files it saw there at its last heartbeat
     silent_since: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when its heartbeat was first seen missing; null once it beats again
 
 

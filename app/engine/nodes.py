@@ -7,20 +7,29 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.orm import Session
 
+from app.engine import sight
 from app.engine.models import Canary, Node
 from app.engine.policy import BEAT_S, NODE_STALE_S, SECOND_LOOK_S, SILENT_S
 from app.engine.rows import insert_new
+from app.evidence import sharing
 from app.kit.db import database_now, write_session
 
 CANARY = "engine"
 
 
-def beat(node: str) -> None:
-    """Note that a task of this node's own queue was just done: the node is alive in the only way that counts."""
+def beat(node: str, *, began: bool = False) -> None:
+    """Note that a task of this node's own queue was just done: the node is alive in the only way that counts. And whose evidence it sees.
+
+    `began`: a worker of it has just started, and shows a new file in the evidence store.
+    """
+    seen = sight.look(node, anew=began)
     with write_session() as s:
         at = database_now(s)
         insert_new(s, Node, [{"name": node, "heartbeat_at": at}], ("name",))  # a worker's start and its first task may come at once
-        s.execute(update(Node).where(Node.name == node).values(heartbeat_at=at, silent_since=None))
+        row = s.get_one(Node, node, with_for_update=True)
+        replaced = row.evidence_token if row.evidence_token != seen.token else None  # not always `seen.before`: two workers may begin at once
+        row.heartbeat_at, row.silent_since, row.evidence_token, row.sees = at, None, seen.token, seen.sees
+    sharing.withdraw(replaced)
 
 
 def worked(s: Session, node: str) -> None:

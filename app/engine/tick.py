@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.engine import due, hints, nodes
+from app.engine import due, hints, nodes, set_back, sight
 from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY
 from app.engine.policy import CANARY_S
@@ -31,14 +31,18 @@ def tick() -> int:
 def _tick() -> int:
     with read_session() as s:  # most ticks find nothing, and then take no write lock
         seen = due.look(s) if due.anything(s) else None
-        canary = _canary_due(s, database_now(s))
+        canary = _canary_due(s, database_now(s)) or set_back.by(s, database_now(s)) is not None
         missing = nodes.anyone_missing(s, database_now(s))
     chosen = seen.chosen(hints.waiting(seen.doubted())) if seen else []
     names: list[str] = []
-    if chosen or canary or missing:
+    stranded = seen.stranded if seen else []
+    if chosen or canary or missing or stranded:
         with write_session() as s:
+            set_back.move_due(s)
             if missing:
                 nodes.note_missing(s)
+            if stranded:
+                sight.tell(s, stranded)
             chosen = due.stamp(s, chosen)
             names = _send_canary(s) if canary else []
     for row in chosen:

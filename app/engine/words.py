@@ -6,6 +6,7 @@ import errno
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from app.engine.context import Ctx
 from app.engine.outcome import Trouble
@@ -289,6 +290,28 @@ def taken_over(said: str) -> Trouble:
         "仅在本控制端取消：该次尝试已由另一控制端接管，其作业与引擎均未停止（{said}）。请在新控制端查看后续进展；本端记录到此为止。",
         said=_end(said),
     )
+
+
+STRANDED = "stranded"
+
+
+def stranded(node: str, silent_s: float) -> Trouble:
+    """Say that the node of an attempt is silent and that no other one may go on with it, since its evidence exists there only."""
+    return _trouble(
+        STRANDED,
+        "The node {node}, which moves this attempt, has been silent for more than {seconds} s, and no other node sees its evidence store: going on "
+        "elsewhere would lose what was collected. It goes on by itself once {node} is back, or once its evidence folder is mounted on another node "
+        "(docs/operations.md, “Several nodes”). A cancel is carried out by any node.",
+        "负责本次尝试的节点 {node} 已超过 {seconds} 秒没有心跳，其他节点均看不到其证据目录；若由其他节点接手，已采集的证据将丢失。"
+        "节点 {node} 恢复，或其证据目录挂载到其他节点后（见 docs/operations.md“Several nodes”一节），将自动继续。如需取消，任一节点均可执行。",
+        node=node,
+        seconds=f"{silent_s:g}",
+    )
+
+
+def is_stranded(problem: Mapping[str, Any] | None) -> bool:
+    """Tell whether what stands on an attempt is that sentence."""
+    return (problem or {}).get("code") == STRANDED
 
 
 def not_heard(host: str, address: str) -> Text:

@@ -23,6 +23,10 @@ from app.settings import settings
 from gates.system_words import said
 
 CHUNK = 1 << 20
+NOT_STORED = N_(
+    "The evidence store {folder} holds no file with the SHA-256 {sha256}. Where there are several nodes they must share this folder "
+    "(`quadgate health` tells whether they do); else restore it from a backup."
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ def open(sha256: str) -> BinaryIO:
     try:
         return path_of(sha256).open("rb")
     except FileNotFoundError:
-        raise NotFound("not_stored", N_("The evidence store holds no file with the SHA-256 {sha256}."), sha256=sha256) from None
+        raise NotFound("not_stored", NOT_STORED, sha256=sha256, folder=str(settings().evidence_dir)) from None
     except OSError as error:
         raise _unreadable(sha256, error) from error
 
@@ -141,10 +145,10 @@ def _put(chunks: Iterable[bytes]) -> Stored:
             os.utime(final)  # "wanted just now": see discard
         if not _holds(final, stored):
             temporary.replace(final)
-            _flush_folder(final.parent)
-            _flush_folder(root)
+            flush_folder(final.parent)
+            flush_folder(root)
     except OSError as error:
-        raise _explained(error, root) from error
+        raise explained(error, root) from error
     else:
         return stored
     finally:
@@ -182,7 +186,7 @@ def _chunks(file: BinaryIO, between: Callable[[], None] = lambda: None) -> Itera
         yield chunk
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Make a new name in a folder survive a power cut."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -191,7 +195,7 @@ def _flush_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _explained(error: OSError, root: Path) -> QuadgateError:
+def explained(error: OSError, root: Path) -> QuadgateError:
     """Turn an error of the file system into a sentence with the place and the free space."""
     free = shutil.disk_usage(root).free if root.exists() else 0
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

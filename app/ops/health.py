@@ -1,4 +1,7 @@
-"""Is work done? Four questions, each with its own answer: the database takes a write, the broker answers, a task came back, a node beats."""
+"""Is work done? Five questions, each with its own answer.
+
+The database takes a write, the broker answers, a task came back, a node beats, and all nodes have one evidence store.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 from sqlalchemy import func, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.engine import nodes, sight
 from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY
 from app.kit.clock import stamp
@@ -46,21 +50,23 @@ class Health:
 
 
 def look() -> Health:
-    """Ask all four. Never raises: what cannot be asked is not ready, with the reason's kind."""
+    """Ask all five. Never raises: what cannot be asked is not ready, with the reason's kind."""
     takes_writes = _database()
     takes_hints = Answer(True, "answers") if broker.answers() else Answer(False, "does not answer")
     if not takes_writes.ok:
         unknown = Answer(False, "unknown: the database does not answer")
-        return Health({"database": takes_writes, "broker": takes_hints, "canary": unknown, "heartbeat": unknown})
+        return Health({"database": takes_writes, "broker": takes_hints, "canary": unknown, "heartbeat": unknown, "evidence": unknown})
     with read_session() as s:
         at = database_now(s)
         returned = s.scalar(select(Canary.returned_at).where(Canary.name == CANARY))
         beat = s.scalar(select(func.max(Node.heartbeat_at)))
+        blind = sight.blind(s, at, nodes.stale(s, at))
     answers = {
         "database": takes_writes,
         "broker": takes_hints,
         "canary": _fresh(at, returned, "a task came back"),
         "heartbeat": _fresh(at, beat, "a node's own queue was worked on"),
+        "evidence": Answer(not blind, "; ".join(blind) or "all nodes have one evidence store"),
     }
     return Health(answers, returned)
 

@@ -41,7 +41,7 @@ def _own_database(**_: Any) -> None:
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _enrol_node(**_: Any) -> None:
     """Let the tick know that this node has a worker, and watch that it does anything."""
-    nodes.beat(settings().node)
+    nodes.beat(settings().node, began=True)
     deaf.watch()
 
 

@@ -7,7 +7,8 @@ import hashlib
 import json
 import os
 import time
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from sqlalchemy import select
@@ -15,39 +16,32 @@ from sqlalchemy.orm import Session
 
 from app.attempts.models import Attempt, Sample, Step, StepEvent, Transition, VerdictRevision
 from app.audit import chain
-from app.engine import marker
+from app.engine import durable, marker
 from app.engine.models import HostLock
 from app.evidence.models import EvidenceFile
 from app.kit.db import read_session
 from app.settings import settings
 from gates.transitions import Event, RunStatus, apply
-from lanes.chaos.fleet import Soak
+from lanes.chaos import ends
+from lanes.chaos.findings import DOUBLED, LOST, WRONG, Finding
+from lanes.chaos.soak import Soak
+from lanes.chaos.witness import EMITTED, WITNESSED, notebook
 from tests.processes import mentions
 
-LOST, DOUBLED, WRONG = "lost", "doubled", "wrong verdict"
-CANCEL_S = 30.0
+__all__ = ["DOUBLED", "LOST", "WRONG", "Finding", "of_all", "of_attempt", "patience"]
 GOOD_BYE_S = 5.0
-ASK_A_PERSON = {"unreachable", "disk_full", "report_failed", "run_lost"}  # errors that a fault of the lane may end in
 KILLED = "inconclusive"  # of a job that was killed, or whose target was rebooted: evidence without an end, and no agreed cause
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that should not be: which kind, and the sentence."""
-
-    kind: str
-    text: str
-
-
-def of_attempt(soak: Soak, reference: str) -> list[Finding]:
-    """Return all that is wrong with an attempt that should have ended. `reference`: the substance of the undisturbed verdict."""
+def of_attempt(soak: Soak, reference: str, struck: Sequence[ends.Struck] = ()) -> list[Finding]:
+    """Return all that is wrong with an attempt that should have ended. `reference`: the substance of the undisturbed verdict; `struck`: by what."""
     with read_session() as s:
         attempt = s.get_one(Attempt, soak.id)
         if soak.ended_s is None:
             why = f"{attempt.status} at step {soak.seen}, generation {attempt.generation}, due {attempt.next_due_at}"
             return [Finding(LOST, f"it did not come to an end: {why}")]
-        found = [*_status(attempt, soak), *_starts(attempt, soak), *_verdict(s, attempt, soak, reference), *_path(s, attempt)]
-        found += _events(s, soak)
+        found = [*ends.status(attempt, soak, struck), *_starts(attempt, soak), *_verdict(s, attempt, soak, reference), *_path(s, attempt)]
+        found += _events(s, soak, full=any(one.fault == ends.FULL[1] for one in struck))
         if attempt.status == RunStatus.FINISHED:
             found += [*_journals(s, soak), *_evidence(s, soak)]
         return found + _left(s, soak)
@@ -57,15 +51,6 @@ def of_all() -> list[Finding]:
     """Return what is wrong with the audit chain."""
     with read_session() as s:
         return [Finding(LOST, f"audit chain: {problem.en}") for problem in chain.verify(s).problems]
-
-
-def _status(attempt: Attempt, soak: Soak) -> list[Finding]:
-    if odd := sorted(set(soak.problems) - ASK_A_PERSON):
-        return [Finding(LOST, f"a person was asked for what the engine should have mended: {', '.join(odd)}")]
-    if attempt.status == RunStatus.FINISHED or (attempt.status == RunStatus.CANCELED and "cancel" in soak.facts):
-        late = (soak.ended_s or 0) - soak.canceled_at if soak.canceled_at else 0.0
-        return [Finding(LOST, f"the cancel took {late:.0f} s")] if late > CANCEL_S * patience() else []
-    return [Finding(LOST, f"it ended as {attempt.status}: {(attempt.problem or {}).get('en')}")]
 
 
 def patience() -> float:
@@ -109,23 +94,33 @@ def _path(s: Session, attempt: Attempt) -> list[Finding]:
     return [] if status == attempt.status else [Finding(LOST, f"the transitions end in {status}, the attempt is {attempt.status}")]
 
 
-def _events(s: Session, soak: Soak) -> list[Finding]:
-    """Compare what the playbooks emitted with what is stored: of a run that ended all, of one that was killed all that it could write."""
+def _events(s: Session, soak: Soak, *, full: bool) -> list[Finding]:
+    """Compare what the playbooks emitted with what is stored: of a run that ended all, of one that was killed all that it could write.
+
+    `full`: its file system was full for a while; a run whose result says that events found no room is refused by the engine, and kept what it has.
+    """
     found = []
     steps = {step.id: step.key for step in s.scalars(select(Step).where(Step.attempt_id == soak.id))}
     stored: dict[str, list[str]] = {}
-    for row in s.execute(select(StepEvent.step_id, StepEvent.run, StepEvent.uuid).where(StepEvent.attempt_id == soak.id)):
-        stored.setdefault(f"{steps[row.step_id]}-{row.run}", []).append(row.uuid)
+    kinds: dict[str, Counter[str]] = {}
+    for row in s.execute(select(StepEvent.step_id, StepEvent.run, StepEvent.uuid, StepEvent.kind).where(StepEvent.attempt_id == soak.id)):
+        name = f"{steps[row.step_id]}-{row.run}"
+        stored.setdefault(name, []).append(row.uuid)
+        kinds.setdefault(name, Counter())[row.kind] += 1
     for folder in sorted((settings().runs_dir / soak.id).glob("*-*")):
         written = [json.loads(line)["uuid"] for line in _lines(folder / "events.jsonl")]
-        emitted = _lines(folder / "emitted") if not soak.real else written
         here = stored.pop(folder.name, [])
+        emitted = _lines(notebook(folder, EMITTED)) if not soak.real else written
         if len(here) != len(set(here)):
             found.append(Finding(DOUBLED, f"{folder.name}: an event is stored twice"))
-        ended = (folder / "result.json").exists()
+        result = durable.read_json(folder / "result.json")
+        ended = result is not None and not (full and result.get("events_lost"))
         if set(here) != set(written) or (ended and set(here) != set(emitted)):
             numbers = f"{len(emitted)} emitted, {len(written)} written, {len(here)} stored, {'ended' if ended else 'killed'}"
             found.append(Finding(LOST, f"events of {folder.name}: {numbers}"))
+        missed = Counter(_lines(notebook(folder, WITNESSED))) - kinds.get(folder.name, Counter())
+        if soak.real and ended and missed:
+            found.append(Finding(LOST, f"events of {folder.name} that Ansible emitted and nobody stored: {dict(missed)}"))
     return found + [Finding(DOUBLED, f"events of a run that is not there: {name}") for name in stored]
 
 

@@ -21,7 +21,7 @@ from celery import Celery
 from app.settings import ROOT
 from app.up import broker
 from app.up.part import Part, kill
-from lanes.chaos.checks import DOUBLED, LOST
+from lanes.chaos.findings import DOUBLED, LOST
 from lanes.chaos.table import Table
 
 SOAK_S, LINES, ENOUGH_S = 5.0, 25, 40.0

@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,8 +21,14 @@ from app.engine import hints
 from app.settings import ROOT, settings
 from app.up import leftovers
 from app.up.broker import socket_path
-from lanes.chaos import boundaries
-from lanes.chaos.fleet import Fleet, Soak
+from lanes.chaos import boundaries, scaled
+from lanes.chaos.fleet import Fleet
+from lanes.chaos.soak import Soak
+from lanes.chaos.wire import KILLED
+
+STEPS_S = (-20, -7, 7, 20, 7_200, -7_200, 28_800)
+FOR_GOOD_S = 3600
+ARMED_AT: Counter[tuple[str, str]] = Counter()  # cancels by kind and status of step, over all databases
 
 
 @dataclass
@@ -31,6 +38,8 @@ class Strike:
     fleet: Fleet
     soak: Soak | None
     dice: random.Random
+    whose: tuple[str, ...] = ()  # attempts that were struck, where it was not the whole service
+    how: str = ""  # what is told of it in place of where it struck
 
     def broker(self) -> redis.Redis:
         """Return a client of the broker."""
@@ -65,9 +74,13 @@ def kill_host(strike: Strike) -> bool:
     hosts = strike.fleet.supervisor.host_pids()
     if not hosts:
         return False
-    with suppress(ProcessLookupError):
-        os.kill(strike.dice.choice(hosts), signal.SIGKILL)
-    return True
+    pid = strike.dice.choice(hosts)
+    with suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode()
+        strike.whose = tuple(soak.id for soak in strike.fleet.soaks if soak.id in words)  # of a round there are several
+        os.kill(pid, signal.SIGKILL)
+        return True
+    return False
 
 
 def _job_pid(soak: Soak) -> int | None:
@@ -91,6 +104,7 @@ def kill_probe(strike: Strike) -> bool:
     if strike.soak is None or pid is None:
         return False
     strike.soak.facts.add("probe")
+    strike.whose = (strike.soak.id,)
     os.kill(pid, signal.SIGKILL)
     return True
 
@@ -101,17 +115,23 @@ def reboot_target(strike: Strike) -> bool:
     if strike.soak is None or pid is None:
         return False
     strike.soak.facts.add("reboot")
+    strike.whose = (strike.soak.id,)
     (strike.soak.root / "boot_id").write_text(str(uuid.UUID(int=strike.dice.getrandbits(128))))
     os.kill(pid, signal.SIGKILL)
     return True
 
 
 def cancel(strike: Strike) -> bool:
-    """Arm a person's cancel for an attempt, at the next kind and status of step in turn."""
+    """Arm a person's cancel for an attempt, at the state of a step that was armed least often, and of these at the kind that was."""
     soak, fleet = strike.soak, strike.fleet
     if soak is None or soak.facts or soak.id in fleet.armed:
         return False
-    kind, status = boundaries.CANCELS[len(fleet.armed) % len(boundaries.CANCELS)]
+    kinds: Counter[str] = Counter()
+    for at, count in ARMED_AT.items():
+        kinds[at[0]] += count
+    kind, status = at = min((at for at in boundaries.CANCELS if soak.meets(at[0])), key=lambda at: (ARMED_AT[at], kinds[at[0]]))
+    ARMED_AT[at] += 1
+    soak.cancel_at = f"{kind}/{status}"
     fleet.armed[soak.id] = soak
     boundaries.arm_cancel(fleet.flags, soak.id, kind, status)
     return True
@@ -194,12 +214,10 @@ def deliver_twice(strike: Strike) -> bool:
     return True
 
 
-def fill_disk(strike: Strike) -> bool:
-    """Fill the file system of the evidence store for some seconds."""
-    store = settings().evidence_dir
-    if not store.is_mount():
+def _fill(folder: Path) -> bool:
+    if not folder.is_mount():
         return False
-    ballast = store / "ballast"
+    ballast = folder / "ballast"
     with ballast.open("wb", buffering=0) as file, suppress(OSError):
         for size in (1 << 20, 1 << 12):
             with suppress(OSError):
@@ -209,12 +227,38 @@ def fill_disk(strike: Strike) -> bool:
     return True
 
 
+def fill_evidence(_: Strike) -> bool:
+    """Fill the file system of the evidence store for some seconds."""
+    return _fill(settings().evidence_dir)
+
+
+def fill_runs(_: Strike) -> bool:
+    """Fill the file system of the run directories for some seconds: events, packs and results find no room."""
+    return _fill(settings().runs_dir)
+
+
 def step_clock(strike: Strike) -> bool:
-    """Set the controller's clock forward or back for some seconds, as a correction would."""
-    flag = strike.fleet.flags / "clock"
-    flag.write_text(str(strike.dice.choice((-20, -7, 7, 20))))
-    _later(1.5, lambda: flag.unlink(missing_ok=True))
+    """Set the controller's clock: by seconds and back again, as a correction would, or by hours for good, as when a machine wakes up."""
+    flag, seconds = strike.fleet.flags / "clock", strike.dice.choice(STEPS_S)
+    for_good = abs(seconds) >= FOR_GOOD_S
+    strike.how = f"{seconds:+d} s {'for good' if for_good else 'and back'}"
+    strike.fleet.clock_s += seconds if for_good else 0
+    scaled.set_clock(flag, strike.fleet.clock_s + (0 if for_good else seconds))
+    if not for_good:
+        _later(1.5, lambda: scaled.set_clock(flag, strike.fleet.clock_s))
     return True
+
+
+def _kill_ssh(status: str) -> Callable[[Strike], bool]:
+    def kill(strike: Strike) -> bool:
+        soak, wire = strike.soak, strike.fleet.wire
+        if soak is None or wire is None or not soak.real or soak.seen[0] != "soak" or not soak.seen[1].endswith(f"/{status}"):
+            return False
+        strike.whose = (soak.id,)
+        return wire.kill()
+
+    kill.__doc__ = f"Kill the connection of a real sshd while a job is {status} behind it."
+    return kill
 
 
 def _cut(playbook: str) -> Callable[[Strike], bool]:
@@ -251,9 +295,11 @@ FAULTS: dict[str, Callable[[Strike], bool]] = {
     "PostgreSQL cut after COMMIT": cut_commit,
     "two beats": two_beats,
     "messages twice, out of order": deliver_twice,
-    "evidence disk full": fill_disk,
+    "evidence disk full": fill_evidence,
+    "runs disk full": fill_runs,
     "controller clock step": step_clock,
     **{fault: _cut(playbook) for playbook, fault in CUTS.items()},
+    **{fault: _kill_ssh(status) for status, fault in KILLED.items()},
     "target reboot": reboot_target,
     "cancel": cancel,
     **{fault: _die_at(slug) for fault, slug in boundaries.BOUNDARIES.items()},

@@ -7,18 +7,20 @@ import shutil
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.accounts.usecases import issue_token
 from app.attempts import usecases
 from app.attempts.models import Attempt, Step
 from app.engagements.models import Engagement
 from app.kit.clock import now
-from app.kit.db import engine_for, new_id, read_session, write_session
+from app.kit.db import database_now, engine_for, new_id, read_session, write_session
 from app.kit.errors import Refused
 from app.kit.migrate import upgrade
 from app.plans.models import PlanRevision
@@ -27,8 +29,11 @@ from app.up import part, supervisor
 from gates.g4_soak import GATE
 from gates.model import StepKind, StepSpec
 from gates.text import Text
-from lanes.chaos import script
+from lanes.chaos import boundaries, scaled, script
 from lanes.chaos.postgres import Postgres
+from lanes.chaos.reader import Reader
+from lanes.chaos.soak import Asked, Soak
+from lanes.chaos.wire import Wire
 from tests.people import Cast, enrol
 from tests.ports import free_port
 
@@ -36,28 +41,6 @@ HERE = Path(__file__).parent
 LOADGEN = "gpu01"
 ENDED = ("finished", "canceled", "error")
 RETRIES_MAX = 12  # of one attempt, by the person who looks after the fleet
-
-
-@dataclass
-class Soak:
-    """One attempt of the fleet, and what was done to it that is a fact for its verdict."""
-
-    id: str
-    root: Path  # of its target
-    report: bool
-    real: bool  # through the real ansible-playbook
-    facts: set[str] = field(default_factory=set)
-    problems: list[str] = field(default_factory=list)  # codes of errors that a person retried
-    canceled_at: float = 0.0
-    seen: tuple[str, str] = ("", "")  # step and its status
-    cuts: int = 0  # connections to its target that were cut in fact
-    born: float = field(default_factory=time.monotonic)
-    ended_s: float | None = None
-
-    @property
-    def job(self) -> str:
-        """Return the job's name on the target."""
-        return f"{self.id}-soak"
 
 
 class Fleet:
@@ -70,7 +53,10 @@ class Fleet:
         self.script = script.write(self.folder / "script")
         self.flags = self.folder / "chaos"
         self.flags.mkdir()
+        scaled.FOLDER = self.flags  # the people of the lane look at the same clock
+        self.clock_s = 0.0  # by how much the controller's clock was set for good
         self.armed: dict[str, Soak] = {}  # attempts that somebody will cancel at a boundary
+        self.wire: Wire | None = None  # to the targets of real Ansible; None: they are local
         self.supervisor = self._configure()
         self.cast: Cast | None = None
 
@@ -85,7 +71,7 @@ class Fleet:
             "QUADGATE_WEB_PORT": str(free_port()),
             "QUADGATE_TICK_SECONDS": "0.5",
             "QUADGATE_LEASE_SECONDS": "8",
-            "QUADGATE_STOP_SECONDS": str(round(24 * float(os.environ.get("QUADGATE_CHAOS_SLOWER", "1")))),
+            "QUADGATE_STOP_SECONDS": "24",  # as in production, however slow this machine is
             "QUADGATE_PLAYBOOK_DIR": str(HERE / "playbooks"),
         }
         os.environ.update(environment)
@@ -121,13 +107,15 @@ class Fleet:
         """Put attempts into the database; the service does the rest."""
         made = []
         for n in range(count):
-            made.append(self._attempt(report=n % 4 == 0, real=n < real))
+            made.append(self._attempt(report=n % 4 == 0, manual=n % 2 == 1, real=n < real))
         self.soaks += made
         return made
 
-    def _attempt(self, *, report: bool, real: bool) -> Soak:
+    def _attempt(self, *, report: bool, manual: bool, real: bool) -> Soak:
         code, plan = f"C{len(self.soaks):03d}{new_id()[-6:]}", script.plan()
-        targets = {"simulated": True, "real_ansible": real, "hosts": {LOADGEN: {"groups": ["engine", "loadgen"], "connection": "local"}}}
+        root = self.folder / "lab" / code / LOADGEN
+        host = self.wire.described(root) if real and self.wire else {"groups": ["engine", "loadgen"], "connection": "local"}
+        targets = {"simulated": True, "real_ansible": real, "hosts": {LOADGEN: host}}
         with write_session() as s:
             site = "by Ansible" if real else "by the stand-in"  # whose polls are made together is told by the site
             named = {"code": code, "customer": "客户", "vendor": "厂商", "site": site, "contract": "-", "source_yaml": "", "state": "active"}
@@ -142,20 +130,20 @@ class Fleet:
             attempt.created_at = attempt.next_due_at = now()
             s.add(attempt)
             s.flush()
-            for position, spec in enumerate(self._steps(report=report)):
+            for position, spec in enumerate(self._steps(report=report, manual=manual)):
                 data = {**asdict(spec), "title": spec.title.json()}
                 row = Step(attempt_id=attempt.id, position=position, key=spec.key, kind=str(spec.kind), title=spec.title.json(), spec=data)
                 s.add(row)
             identity = attempt.id
-        root = self.folder / "lab" / code / LOADGEN
         root.mkdir(parents=True)
-        return Soak(identity, root, report, real)
+        return Soak(identity, root, report, real, manual)
 
-    def _steps(self, *, report: bool) -> list[StepSpec]:
+    def _steps(self, *, report: bool, manual: bool) -> list[StepSpec]:
         soak, judge, printed = GATE.steps(script.plan())
         soak = replace(soak, params={**soak.params, "seconds": script.SOAK_S, "script": str(self.script)})
         prepare = StepSpec(key="prepare", kind=StepKind.PLAYBOOK, title=Text("Prepare", "准备"), playbook="prepare.yml", changes_target=True)
-        return [prepare, soak, judge, *([printed] if report else [])]
+        handover = StepSpec(key="handover", kind=StepKind.MANUAL, title=Text("Hand over", "交接"))
+        return [prepare, *([handover] if manual else []), soak, judge, *([printed] if report else [])]
 
     def look(self) -> list[tuple[Soak, str]]:
         """Return the attempts that have come to another boundary since the last look, and where; retry those in error, as a person would."""
@@ -172,20 +160,47 @@ class Fleet:
                 soak.seen = seen
                 moved.append((soak, f"{seen[0]} {seen[1]}"))
             if attempt.status == "error":
-                self._retry(soak, str((attempt.problem or {}).get("code")))
+                self._retry(soak, attempt.problem or {})
+            elif attempt.status == "waiting" and step is not None and step.status == "waiting":
+                self._hand_over(soak, step)
             elif attempt.status in ENDED:
                 soak.ended_s = time.monotonic()
         return moved
 
-    def _retry(self, soak: Soak, code: str) -> None:
+    def _retry(self, soak: Soak, problem: dict[str, Any]) -> None:
+        """Retry what ended in an error, unless somebody wants it canceled: a retry would take that back."""
         if len(soak.problems) >= RETRIES_MAX:
             return
         try:
             with write_session() as s:
+                if s.get_one(Attempt, soak.id, with_for_update=True).cancel_requested_at is not None:
+                    return
                 usecases.retry(s, attempt_id=soak.id, actor=self.actor)
-            soak.problems.append(code)
+            soak.problems.append(Asked(str(problem.get("code")), time.monotonic(), str(problem.get("en"))))
         except (SQLAlchemyError, Refused):
             return  # the database was stopped by us, or the engine was faster
+
+    def _hand_over(self, soak: Soak, step: Step) -> None:
+        """Do what a person is waited for: cancel, where that was asked for at this place, else let it go on.
+
+        The form itself is left out: a soak has none, and its judge refuses evidence of a step that is not its own.
+        """
+        with suppress(SQLAlchemyError, Refused):
+            if soak.cancel_at == boundaries.WAITING:
+                if boundaries.armed(self.flags, soak.id):
+                    boundaries.ask(self.flags, soak.id, boundaries.WAITING)
+            else:
+                with write_session() as s:
+                    if (attempt := s.get_one(Attempt, soak.id, with_for_update=True)).cancel_requested_at is None:
+                        s.get_one(Step, step.id).status, attempt.next_due_at = "done", database_now(s)
+
+    def watch(self, soak: Soak) -> Reader:
+        """Let somebody watch an attempt by its event stream."""
+        with write_session() as s:
+            token = issue_token(s, user_id=self.actor.user_id, name=soak.id, days=30)
+        reader = Reader(settings().web_port, token, soak.id)
+        reader.start()
+        return reader
 
     def cancels(self) -> None:
         """Note which of the attempts that were armed for it were canceled in fact, also where nobody could say so any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import tempfile
 import time
@@ -12,20 +13,25 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from app.attempts.models import VerdictRevision
+from app.attempts.models import StepEvent, VerdictRevision
 from app.kit.db import read_session
 from app.settings import settings
-from lanes.chaos import boundaries, checks
+from lanes.chaos import boundaries, checks, ends
 from lanes.chaos.faults import ARMED, CUTS, FAULTS, Strike
-from lanes.chaos.fleet import Fleet, Soak
+from lanes.chaos.fleet import Fleet
 from lanes.chaos.postgres import Postgres
+from lanes.chaos.reader import Reader, compare
+from lanes.chaos.soak import Soak
 from lanes.chaos.table import Table
+from lanes.chaos.wire import KILLED, wire
+from lanes.chaos.witness import WITNESSED
 from tests.needs import NEEDS, postgres_programs
 from tests.processes import mentions
 
 WAVE = 8
 FATES = ("cancel", "cancel", "cancel", "SIGKILL probe", "target reboot")  # of the attempts of a wave whose end a fault decides
-DIE_AT_A_LOOK = 0.1
+DIE_AT_A_LOOK, CUT_AT_A_LOOK = 0.1, 0.3
+READER_S = 30.0  # in which a reader comes to the end of an attempt that has ended, times checks.patience()
 WAVE_S = 180.0  # in which a wave must have ended, times checks.patience()
 AT_BOUNDARY = 0.3
 PAUSE_S = (0.8, 2.4)
@@ -38,9 +44,10 @@ class Lane:
     def __init__(self, folder: Path, table: Table, dice: random.Random, *, on_postgres: bool) -> None:
         self.folder, self.table, self.dice, self.on_postgres = folder, table, dice, on_postgres
         self.reference = ""
-        self.struck: list[tuple[float, str]] = []
-        self.faults = [f for f in FAULTS if f not in (*table.not_run, *FATES) and (on_postgres or f not in ON_POSTGRES)]
+        self.struck: list[ends.Struck] = []
+        self.faults = [f for f in FAULTS if f not in (*table.not_run, *FATES, *KILLED.values()) and (on_postgres or f not in ON_POSTGRES)]
         self.bag: list[str] = []
+        self.cut: tuple[Soak, str] | None = None
         self.hits = 0
         self.sentences: list[str] = []
 
@@ -54,6 +61,9 @@ class Lane:
             self.fleet = Fleet(self.folder, postgres)
             stack.callback(self.fleet.remove)
             stack.enter_context(small_disk(settings().evidence_dir))
+            stack.enter_context(small_disk(settings().runs_dir))
+            if not set(KILLED.values()) & self.table.not_run.keys():
+                self.fleet.wire = stack.enter_context(wire(Path(tempfile.mkdtemp(prefix="k", dir=self.folder)) / "ssh"))
             try:
                 self.fleet.start()
                 yield self
@@ -70,17 +80,23 @@ class Lane:
             kept = {row.substance: row.verdict for row in s.scalars(select(VerdictRevision))}
         if len(kept) != 1 or set(kept.values()) != {"pass"}:
             raise SystemExit(f"without a fault the lane does not reach one pass but {kept}: {[soak.seen for soak in soaks]}")
+        if not list(settings().state_dir.glob(f"{WITNESSED}/*/*")):
+            raise SystemExit("nobody counted what the real Ansible emitted: the lane could not see an event that is lost")
         self.reference = next(iter(kept))
         self._check(soaks)
 
     def wave(self) -> None:
         """Let a wave of attempts run under faults, and check every one of them."""
         soaks = self.fleet.launch(WAVE, real=1)
-        self.fates = dict(zip(self.dice.sample([soak.id for soak in soaks], len(FATES)), FATES, strict=True))
+        fated = self.dice.sample([soak.id for soak in soaks[1:]], len(FATES))  # the first is that of the real Ansible, whose connection is killed
+        self.fates = dict(zip(fated, FATES, strict=True))
+        self.cut = (soaks[0], min(KILLED, key=lambda status: self.table.injected[KILLED[status]]))  # of the real Ansible, killed once
+        self.reader = self.fleet.watch(next(soak for soak in soaks[1:] if soak.id not in self.fates))
         for soak in soaks:
             if self.fates.get(soak.id) == "cancel":
                 self._hit("cancel", soak, "armed")
         self._until_ended(soaks, faults=True)
+        self._check_reader(self.reader)
         self._check(soaks)
 
     def _until_ended(self, soaks: list[Soak], *, faults: bool) -> None:
@@ -117,52 +133,84 @@ class Lane:
             fate = "" if soak.facts else self.fates.get(soak.id, "")
             if fate and fate != "cancel" and self.dice.random() < DIE_AT_A_LOOK:
                 self._hit(fate, soak, "while its job runs")
+        if self.cut and self.dice.random() < CUT_AT_A_LOOK and self._hit(KILLED[self.cut[1]], self.cut[0], "by killing a real sshd"):
+            self.cut = None
 
     def _count_hits(self) -> None:
         """Count what struck at a boundary inside a move since the last look."""
         for hit in boundaries.hits(self.fleet.flags, self.hits):
             self.hits += 1
             what, _, where = hit.what.partition(" ")
-            fault = next((name for name, slug in boundaries.BOUNDARIES.items() if slug == what), "cancel")
-            if fault == "cancel":
-                soak = self.fleet.armed[hit.attempt]
-                soak.facts.add("cancel")
-                soak.canceled_at = hit.at
-                self.table.canceled[where] += 1
-            self._count(hit.at, fault, where or "inside a move", hit.attempt)
+            if what in ("cancel", boundaries.REFUSED, boundaries.GONE):
+                self._count_cancel(hit, what, where)
+            else:
+                fault = next(name for name, slug in boundaries.BOUNDARIES.items() if slug == what)
+                self._count(hit.at, fault, "inside a move", hit.attempt)
         for soak in self.fleet.soaks:
             diary = soak.root / "cuts"
             for line in (diary.read_text().splitlines() if diary.exists() else [])[soak.cuts :]:
                 soak.cuts += 1
                 playbook, _, how = line.partition(" ")
-                self._count(time.monotonic(), CUTS[playbook], f"{how} it was done", soak.id)
+                self._count(time.monotonic(), CUTS[playbook], f"{how} it was done", soak.id, (soak.id,))
+
+    def _count_cancel(self, hit: boundaries.Hit, what: str, where: str) -> None:
+        """Note what became of a cancel; only one that was accepted is an injection."""
+        soak = next(soak for soak in self.fleet.soaks if soak.id == hit.attempt)
+        if what == boundaries.GONE:
+            soak.gone_at = hit.at
+        elif what == boundaries.REFUSED:
+            self.table.refused[where] += 1
+            if not where.startswith("report/"):
+                self.tell([], checks.Finding(checks.WRONG, f"a cancel was refused at {where}, where there is no verdict yet"), soak.id)
+        else:
+            soak.facts.add("cancel")
+            soak.canceled_at = hit.at
+            self.table.canceled[where] += 1
+            self._count(hit.at, "cancel", where, soak.id, (soak.id,))
 
     def _hit(self, fault: str, soak: Soak, where: str) -> bool:
-        began = time.monotonic()
-        if not FAULTS[fault](Strike(self.fleet, soak, self.dice)):
+        began, strike = time.monotonic(), Strike(self.fleet, soak, self.dice)
+        if not FAULTS[fault](strike):
             return False
         if fault not in ARMED:
-            self._count(began, fault, where, soak.id)
+            self._count(began, fault, strike.how or where, soak.id, strike.whose)
         return True
 
-    def _count(self, at: float, fault: str, where: str, attempt: str) -> None:
+    def _count(self, at: float, fault: str, where: str, attempt: str, whose: tuple[str, ...] = ()) -> None:
         self.table.injected[fault] += 1
-        self.struck.append((at, fault))
+        self.struck.append(ends.Struck(at, fault, whose))
         self._say(f"{fault:<42} {where:<26} {attempt[-6:]}")
 
     def _check(self, soaks: list[Soak]) -> None:
         self._count_hits()
         self.fleet.cancels()
         for soak in soaks:
-            over = [fault for at, fault in self.struck if soak.born <= at <= (soak.ended_s or time.monotonic())]
-            for finding in checks.of_attempt(soak, self.reference):
-                self.tell(over, finding, soak.id)
+            struck = [one for one in self.struck if soak.born <= one.at <= (soak.ended_s or time.monotonic()) and one.hits(soak)]
+            for finding in checks.of_attempt(soak, self.reference, struck):
+                self.tell([one.fault for one in struck], finding, soak.id)
+            self.table.cancels.add(soak, struck)
+            shutil.rmtree(settings().runs_dir / soak.id, ignore_errors=True)  # it was looked at, and its file system is small
             soak.ended_s = soak.ended_s or time.monotonic()  # what was lost is told once
         for finding in checks.of_all():
-            self.tell([fault for _, fault in self.struck[-30:]], finding, "")
+            self.tell([one.fault for one in self.struck[-30:]], finding, "")
         took = [(soak.ended_s or 0.0) - soak.born for soak in soaks]
-        retried = sorted(code for soak in soaks for code in soak.problems)
+        retried = sorted(asked.code for soak in soaks for asked in soak.problems)
         self._say(f"-- {len(soaks)} attempts ended after {min(took):.0f} to {max(took):.0f} s; retried by a person: {', '.join(retried) or 'none'}")
+
+    def _check_reader(self, reader: Reader) -> None:
+        """Hold what a reader of the event stream was told against what is stored."""
+        soak = next(soak for soak in self.fleet.soaks if soak.id == reader.attempt)
+        if soak.ended_s is None:
+            return  # which is a finding by itself
+        over = [one.fault for one in self.struck if one.at >= soak.born]
+        if not reader.end(READER_S * checks.patience()):
+            self.tell(over, checks.Finding(checks.LOST, "a reader of the event stream was never told the end"), soak.id)
+            return
+        with read_session() as s:
+            stored = list(s.scalars(select(StepEvent.id).where(StepEvent.attempt_id == soak.id).order_by(StepEvent.id)))
+        for finding in compare(reader.seen, stored):
+            self.tell(over, finding, soak.id)
+        self.table.reader_breaks += reader.breaks
 
     def tell(self, faults: list[str], finding: checks.Finding, whose: str) -> None:
         """Count a finding and say it."""
@@ -176,7 +224,7 @@ class Lane:
 
 @contextmanager
 def small_disk(path: Path) -> Iterator[None]:
-    """Let the evidence lie on a small file system of its own, where that may be mounted."""
+    """Let a folder lie on a small file system of its own, where that may be mounted."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     mounted = bool(NEEDS["mounts"].there())
     if mounted:
@@ -194,5 +242,7 @@ def lacking() -> dict[str, str]:
     if postgres_programs() is None:
         out = dict.fromkeys(ON_POSTGRES, NEEDS["postgres"].lacking)
     if not NEEDS["mounts"].there():
-        out["evidence disk full"] = NEEDS["mounts"].lacking
+        out |= dict.fromkeys(ends.FULL, NEEDS["mounts"].lacking)
+    if not NEEDS["sshd"].there():
+        out |= dict.fromkeys(KILLED.values(), NEEDS["sshd"].lacking)
     return out

@@ -38,12 +38,12 @@ def shorten() -> None:
 
 
 def bend_clock() -> None:
-    """Add the offset of the file `clock` (seconds) to every clock of the controller: its own, and that of a database beside it."""
+    """Add the offset of the file `clock` (seconds) to every clock of the controller: its own, and the database's, which is on the same machine."""
     from app.kit import clock, db
 
     now, database_now = clock.now, db.database_now
     clock.now = lambda: now() + offset()
-    db.database_now = lambda session: database_now(session) + (offset() if session.get_bind().dialect.name == "sqlite" else timedelta())
+    db.database_now = lambda session: database_now(session) + offset()
 
 
 def offset() -> timedelta:
@@ -52,6 +52,13 @@ def offset() -> timedelta:
         return timedelta(seconds=float((FOLDER / "clock").read_text()))
     except (OSError, ValueError):
         return timedelta()
+
+
+def set_clock(flag: Path, seconds: float) -> None:
+    """Let the controller's clock be wrong by so many seconds from now on; nobody reads half of it."""
+    draft = flag.with_name(".clock")
+    draft.write_text(str(seconds))
+    draft.rename(flag)
 
 
 def repeat_messages() -> None:

@@ -3,8 +3,8 @@
 It speaks ansible-runner's side of the contract (events to a handler, status, exit code), and it loses the connection where the target's
 folder says so: `cut-PLAYBOOK` holds `before` (nothing was done), `during` (the module goes on there, and what it brought
 is half a file) or `after` (it was done, and the answer was lost). Every event that it
-emits is written down first, in the run directory of the host that it is about (of a round there are several, and what is about no host
-is written down in all), so that others can count.
+emits is written down first, for the run of the host that it is about (of a round there are several, and what is about no host
+is written down for all), so that others can count.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from lanes.chaos.witness import EMITTED, notebook
 
 TARGET = Path(__file__).with_name("target.py")
 CHATTER = 12  # more events than a playbook of this size has: enough to lose one
@@ -54,7 +56,7 @@ class Play:
         self.number += 1
         row = {"uuid": str(uuid.uuid4()), "counter": self.number, "event": kind, "created": datetime.now(UTC).isoformat(), "stdout": text}
         for folder in [self.folders[data["host"]]] if "host" in data else sorted(set(self.folders.values())):
-            with (folder / "emitted").open("a") as file:
+            with notebook(folder, EMITTED).open("a") as file:
                 file.write(row["uuid"] + "\n")
         self.handler({**row, "event_data": data})
 

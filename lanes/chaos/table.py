@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from lanes.chaos.checks import DOUBLED, LOST, WRONG
+from lanes.chaos.ends import Cancels
+from lanes.chaos.findings import DOUBLED, LOST, WRONG
 
 HEAD = ("fault", "injected", "lost", "doubled", "wrong verdicts")
 COLUMNS = ((LOST, 2), (DOUBLED, 3), (WRONG, 4))
@@ -19,7 +20,10 @@ class Table:
         self.found: Counter[tuple[str, str]] = Counter()
         self.not_run: dict[str, str] = {}
         self.total: Counter[str] = Counter()
-        self.canceled: Counter[str] = Counter(dict.fromkeys(at, 0))  # by kind/status of the step
+        self.canceled: Counter[str] = Counter(dict.fromkeys(at, 0))  # accepted cancels by kind/status of the step
+        self.refused: Counter[str] = Counter()  # of an attempt that has its verdict
+        self.cancels = Cancels()
+        self.reader_breaks = 0  # connections of a reader of the event stream that broke under it
 
     def blame(self, faults: Iterable[str], kind: str) -> None:
         """Count one finding."""
@@ -47,4 +51,9 @@ class Table:
         lines = ["  ".join(cell.ljust(w) if n == 0 else cell.rjust(w) for n, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
         if self.canceled:
             lines.append("canceled at: " + ", ".join(f"{where} {count}" for where, count in self.canceled.items()))
+        if self.refused:
+            lines.append("refused, as a verdict that is reached stays: " + ", ".join(f"{where} {count}" for where, count in self.refused.items()))
+        lines += self.cancels.lines()
+        if self.reader_breaks:
+            lines.append(f"readers of event streams lost their connection {self.reader_breaks} times, and were told each event once")
         return [*lines, *(f"NOT RUN: {fault}: {why}" for fault, why in self.not_run.items() if not self.injected[fault])]

@@ -35,6 +35,7 @@ def boot_of(root):
 
 def prepare(root):
     os.makedirs(root, exist_ok=True)
+    time.sleep(1.0)  # under way for a while, so that a cancel can find it so
     note(root, "prepared")
     return {"state": "done"}
 

@@ -148,15 +148,15 @@ def test_a_row_that_cannot_be_moved_is_pushed_back_and_never_spins(monkeypatch: 
 
 
 def test_another_node_takes_over_only_from_a_silent_one_and_with_a_higher_fence() -> None:
-    from app.engine import locks
-    from app.engine.models import HostLock, Node
+    from app.engine import locks, nodes
+    from app.engine.models import HostLock
     from app.engine.policy import NODE_STALE_S
-    from app.kit.db import database_now
 
     attempt_id = make_attempt(playbook_step())
     with write_session() as s:
         s.merge(attempt_of(attempt_id)).node = "far"
-        s.add(Node(name="far", heartbeat_at=database_now(s)))
+    for node in ("far", settings().node):  # on one evidence store
+        nodes.beat(node)
     assert locks.take(attempt_id, ["E/gpu01"]) == 1
     assert not advance(attempt_id, 0)
     fall_silent("far", NODE_STALE_S + 1)

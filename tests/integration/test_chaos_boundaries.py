@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from app.kit.db import database_now, read_session
+from app.attempts.models import Attempt
+from app.kit.db import database_now, read_session, write_session
 from app.settings import ROOT
 from lanes.chaos import boundaries
 from tests.engine_kit import PLAYBOOKS, attempt_of, make_attempt, playbook_step, steps_of
@@ -54,4 +55,14 @@ def test_a_cancel_comes_at_the_kind_and_status_of_step_that_was_asked_for(flags:
     assert attempt_of(attempt_id).cancel_requested_at is None
     assert move(attempt_id) == 0
     assert (attempt_of(attempt_id).status, steps_of(attempt_id)[0].status) == ("canceled", "canceled")
-    assert [hit.what for hit in boundaries.hits(flags, 0)] == ["cancel playbook/pending"]
+    assert [hit.what for hit in boundaries.hits(flags, 0)] == ["cancel playbook/pending", "gone"]
+
+
+def test_a_cancel_that_was_refused_is_noted_as_that(flags: Path) -> None:
+    attempt_id = make_attempt(playbook_step())
+    boundaries.ask(flags, attempt_id, "playbook/pending")
+    with write_session() as s:
+        s.get_one(Attempt, attempt_id).verdict = "pass"
+    boundaries.ask(flags, attempt_id, "report/pending")
+    for number, what in enumerate(["cancel playbook/pending", "refused report/pending"]):
+        assert boundaries.hits(flags, number)[0].what == what

@@ -18,8 +18,10 @@ from app.kit.clock import now
 from app.kit.db import write_session
 from app.settings import settings
 from lanes.chaos import checks, page
-from lanes.chaos.fleet import Soak
+from lanes.chaos.ends import JUDGED_MEANWHILE, UNDER_FAULTS_S, Struck
+from lanes.chaos.soak import Asked, Soak
 from lanes.chaos.table import Table
+from lanes.chaos.witness import EMITTED, WITNESSED, notebook
 from tests.engine_kit import job_step, make_attempt, steps_of
 from tests.scenes import bring
 
@@ -53,7 +55,7 @@ def soak(state: Path) -> Soak:
     run = settings().runs_dir / identity / "soak-start-1"
     run.mkdir(parents=True)
     (run / "events.jsonl").write_text("".join(json.dumps({"uuid": uuid}) + "\n" for uuid in UUIDS))
-    (run / "emitted").write_text("\n".join(UUIDS) + "\n")
+    notebook(run, EMITTED).write_text("\n".join(UUIDS) + "\n")
     (run / "result.json").write_text("{}")
     return made
 
@@ -93,12 +95,18 @@ PLANTED: dict[str, tuple[str, Callable[[Soak], object]]] = {
     "another verdict": (checks.WRONG, lambda k: change(update(VerdictRevision).values(substance="other"))),
     "a pass of a job that was killed": (checks.WRONG, lambda k: k.facts.add("reboot")),
     "an event less": (checks.LOST, lambda k: change(delete(StepEvent).where(StepEvent.uuid == "u2"))),
-    "an event that the handler never wrote": (checks.LOST, lambda k: write(run_of(k) / "emitted", "u4\n")),
+    "an event that the handler never wrote": (checks.LOST, lambda k: write(notebook(run_of(k), EMITTED), "u4\n")),
     "a sample less": (checks.LOST, lambda k: change(delete(Sample).where(Sample.seq == 2, Sample.stream == "records"))),
     "a repeat in a journal": (checks.LOST, lambda k: write(k.root / "jobs" / k.job / "telemetry.jsonl", '{"seq":3}\n')),
     "a row on the target that the evidence lacks": (checks.LOST, lambda k: write(k.root / "jobs" / k.job / "phases.jsonl", '{"seq":4}\n')),
     "a host lock": (checks.LOST, lambda k: add(HostLock(target="C/gpu01", attempt_id=k.id, fence=1))),
-    "an error that nobody should have been asked about": (checks.LOST, lambda k: k.problems.append("internal")),
+    "an error that nobody should have been asked about": (checks.LOST, lambda k: k.problems.append(Asked("internal", k.born))),
+    "a full disk that nobody filled": (checks.LOST, lambda k: k.problems.append(Asked("disk_full", k.born))),
+    "a cancel that was accepted and ignored": (checks.WRONG, lambda k: k.facts.add("cancel")),
+    "an end that nobody asked for": (
+        checks.LOST,
+        lambda k: change(update(Attempt).where(Attempt.id == k.id).values(status="canceled", verdict=None)),
+    ),
     "an attempt that never ends": (checks.LOST, lambda k: setattr(k, "ended_s", None)),
     "an attempt that ends in error": (checks.LOST, lambda k: change(update(Attempt).where(Attempt.id == k.id).values(status="error"))),
 }
@@ -146,3 +154,69 @@ def test_the_page_says_what_ran_and_whether_it_held(tmp_path: Path) -> None:
     doc.write_text("a page without marks")
     with pytest.raises(ValueError, match="lacks the lines"):
         page.write(broken, doc)
+
+
+def canceled(soak: Soak, took_s: float, at: str = "job/running") -> None:
+    """Let an attempt have been canceled, which took so many seconds."""
+    soak.facts.add("cancel")
+    soak.cancel_at, soak.canceled_at, soak.gone_at, soak.ended_s = at, 100.0, 100.0 + took_s, 100.0 + took_s
+    change(delete(VerdictRevision).where(VerdictRevision.attempt_id == soak.id))
+    change(update(Attempt).where(Attempt.id == soak.id).values(status="canceled", verdict=None))
+    last = (Transition.attempt_id == soak.id, Transition.event == "finish")
+    change(update(Transition).where(*last).values(event="cancel", to_status="canceled"))
+
+
+def test_a_cancel_has_thirty_seconds_and_longer_only_where_another_fault_struck_it(soak: Soak, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUADGATE_CHAOS_SLOWER", "4")  # says nothing about a cancel
+    canceled(soak, 29.0)
+    assert checks.of_attempt(soak, "good") == []
+    soak.gone_at = 131.0
+    assert [finding.kind for finding in checks.of_attempt(soak, "good")] == [checks.LOST]
+    assert [f.kind for f in checks.of_attempt(soak, "good", [Struck(120.0, "SIGKILL playbook host", ("another",))])] == [checks.LOST]
+    meanwhile = [Struck(120.0, "SIGKILL playbook host", (soak.id,))]
+    assert checks.of_attempt(soak, "good", meanwhile) == []
+    soak.gone_at = 100.0 + UNDER_FAULTS_S + 1
+    assert [finding.kind for finding in checks.of_attempt(soak, "good", meanwhile)] == [checks.LOST]
+    table = Table(["cancel"])
+    table.cancels.add(soak, meanwhile)
+    assert any(f"struck meanwhile 1: median {UNDER_FAULTS_S + 1:.1f} s" in line for line in table.lines())
+
+
+def test_a_cancel_may_come_too_late_only_while_its_judgement_is_under_way(soak: Soak) -> None:
+    soak.facts.add("cancel")
+    for at in ("judge/pending", "report/pending", "job/running", ""):
+        soak.cancel_at = at
+        assert [finding.kind for finding in checks.of_attempt(soak, "good")] == [checks.WRONG]
+    soak.cancel_at = JUDGED_MEANWHILE
+    assert checks.of_attempt(soak, "good") == []
+
+
+@pytest.mark.parametrize(
+    ("code", "fault", "times"),
+    [("unreachable", "SSH cut in start", 1), ("disk_full", "runs disk full", 1), ("run_lost", "SIGKILL playbook host", 3)],
+)
+def test_a_person_is_asked_only_for_what_a_fault_explains_that_struck_this_attempt_before(soak: Soak, code: str, fault: str, times: int) -> None:
+    soak.born, soak.problems = 100.0, [Asked(code, 110.0)]
+    explains = [Struck(105.0 + n, fault, (soak.id,)) for n in range(times)]
+    assert checks.of_attempt(soak, "good", explains) == []
+    of_another = [Struck(one.at, fault, ("another",)) for one in explains]
+    too_late = [Struck(111.0, fault, (soak.id,))] * times
+    another_fault = [Struck(one.at, "SIGKILL worker") for one in explains]
+    for struck in (of_another, too_late, another_fault, explains[: times - 1]):
+        assert [finding.kind for finding in checks.of_attempt(soak, "good", struck)] == [checks.LOST]
+
+
+def test_an_event_that_ansible_emitted_and_the_runner_never_delivered_is_found(soak: Soak) -> None:
+    soak.real = True
+    notebook(run_of(soak), WITNESSED).write_text("x\nx\nx\n")
+    assert checks.of_attempt(soak, "good") == []
+    write(notebook(run_of(soak), WITNESSED), "x\n")
+    assert [finding.kind for finding in checks.of_attempt(soak, "good")] == [checks.LOST]
+
+
+def test_a_run_that_says_itself_that_its_record_found_no_room_hides_nothing(soak: Soak) -> None:
+    write(notebook(run_of(soak), EMITTED), "u4\n")
+    assert [finding.kind for finding in checks.of_attempt(soak, "good")] == [checks.LOST]
+    (run_of(soak) / "result.json").write_text('{"events_lost": 1}')
+    assert [finding.kind for finding in checks.of_attempt(soak, "good")] == [checks.LOST]
+    assert checks.of_attempt(soak, "good", [Struck(0.0, "runs disk full")]) == []

@@ -1,4 +1,4 @@
-"""Ready means that work gets done: each of the four questions alone turns it off."""
+"""Ready means that work gets done: each of the five questions alone turns it off."""
 
 from __future__ import annotations
 

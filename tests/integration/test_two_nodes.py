@@ -1,4 +1,4 @@
-"""Two nodes, one database, no folder in common: what one began, the other goes on with when the first has fallen silent."""
+"""Two nodes, one database: what one began, the other goes on with when the first has fallen silent, if it sees its evidence."""
 
 from __future__ import annotations
 
@@ -11,44 +11,73 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from app.attempts.models import StepEvent
-from app.engine import due, events, marker, nodes, runs
+from app.attempts.models import Attempt, StepEvent
+from app.attempts.usecases import request_cancel
+from app.engine import due, events, hints, marker, nodes, runs
+from app.engine.advance import advance
 from app.engine.claim import claim
 from app.engine.models import Node
 from app.engine.policy import CANCEL_STALE_S, NODE_STALE_S, SECOND_LOOK_S
 from app.engine.tick import tick
 from app.kit.db import database_now, read_session, write_session
+from app.ops import health
 from app.settings import settings
+from gates.model import StepKind, StepSpec
+from gates.text import Text
 from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, fall_silent, job_step, make_attempt, playbook_step, steps_of, wait_for
+from tests.people import Cast
+from tests.scenes import bring
 
 
 @pytest.fixture
 def far(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Be the node that will fall silent; its state directory is given."""
     monkeypatch.setattr(settings(), "playbook_dir", PLAYBOOKS)
-    monkeypatch.setattr(settings(), "node", "far")
-    nodes.beat("far")
+    be("far", state)
     return state
 
 
 @pytest.fixture
-def near(far: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A second state directory, for the node that takes over."""
+def near(far: Path) -> Iterator[Path]:
+    """A second state directory, for the node that may take over; its evidence folder is its own."""
     folder = Path(tempfile.mkdtemp(prefix="qg-"))
+    (folder / "evidence").mkdir()
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_playbook_that_ran_on_the_silent_node_is_lost_and_run_again_with_all_its_events(
-    far: Path, near: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def shared(far: Path, near: Path) -> None:
+    """Let the evidence folder of the second node be that of the first."""
+    (near / "evidence").rmdir()
+    (near / "evidence").symlink_to(far / "evidence", target_is_directory=True)
+
+
+def be(node: str, folder: Path) -> None:
+    """Be this node, whose worker beats."""
+    settings().node, settings().state_dir = node, folder
+    nodes.beat(node)
+
+
+def collected() -> str:
+    """Make an attempt whose evidence was brought to the first node, which dies before it judges; return its id."""
+    attempt_id = make_attempt(StepSpec(key="judge", kind=StepKind.JUDGE, title=Text("judge", "判定")))
+    with write_session() as s:
+        bring(s, s.get_one(Attempt, attempt_id), "evidence/run-1/gpu01/records.jsonl", b"{}")
+    drive(attempt_id, until=lambda attempt: attempt.status == "running")
+    fall_silent("far", NODE_STALE_S + 1)
+    with write_session() as s:
+        s.get_one(Attempt, attempt_id).last_enqueued_at = None  # its last hint is as old
+    return attempt_id
+
+
+def test_a_playbook_that_ran_on_the_silent_node_is_lost_and_run_again_with_all_its_events(far: Path, near: Path, shared: None) -> None:
     attempt_id = make_attempt(playbook_step(playbook="slow.yml", params={"seconds": 120}))
     try:
         drive(attempt_id, until=lambda _: int((steps_of(attempt_id)[0].result or {}).get("events_at", 0)) > 0)  # some events are stored
         seen = steps_of(attempt_id)[0].result
         fall_silent("far", NODE_STALE_S + 1)
-        monkeypatch.setattr(settings(), "node", "near")
-        monkeypatch.setattr(settings(), "state_dir", near)
+        be("near", near)
         with write_session() as s:
             spec = steps_of(attempt_id)[0]
             s.merge(spec).spec = {**spec.spec, "params": {"seconds": 0}}  # the second time it is quick
@@ -63,6 +92,71 @@ def test_a_playbook_that_ran_on_the_silent_node_is_lost_and_run_again_with_all_i
         assert events.stored(s, step.id, "run-1") > 0  # what the first had told stays
         assert s.scalar(select(func.count()).select_from(StepEvent).where(StepEvent.run == "run-2")) > 0
     assert seen["events_at"] > 0
+
+
+def test_who_takes_over_judges_what_the_silent_node_collected(far: Path, near: Path, shared: None) -> None:
+    attempt_id = collected()
+    be("near", near)
+    assert health_of_evidence() == (True, "all nodes have one evidence store")
+    attempt = drive(attempt_id, until=ended)
+    assert (attempt.status, attempt.problem, attempt.node, attempt.fence) == ("finished", None, "near", 1)
+    assert attempt.verdict is not None
+
+
+def test_a_node_that_does_not_see_the_evidence_refuses_by_name_and_leaves_the_attempt_to_the_first(
+    far: Path, near: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt_id, sent = collected(), list[str]()
+    monkeypatch.setattr(hints, "publish_advance", lambda attempt_id, *_: sent.append(attempt_id))
+    monkeypatch.setattr(hints, "publish", lambda *_args, **_kw: True)
+    be("near", near)
+    fresh = make_attempt(playbook_step())  # of no node yet: it goes on here
+    assert not advance(attempt_id, attempt_of(attempt_id).generation)
+    for _ in range(2):
+        tick()
+    stranded = attempt_of(attempt_id)
+    assert (stranded.status, stranded.node, stranded.fence, stranded.verdict, sent) == ("running", "far", 0, None, [fresh])
+    assert stranded.problem is not None
+    for language in ("en", "zh-CN"):
+        assert "far" in stranded.problem[language]
+    assert "due attempts that wait for the silent node far, whose evidence nobody else sees: 1" in health_of_evidence()[1]
+    be("far", far)
+    attempt = drive(attempt_id, until=ended)
+    assert (attempt.status, attempt.problem, attempt.node) == ("finished", None, "far")
+    assert attempt.verdict is not None
+
+
+def test_a_copy_of_the_evidence_from_before_the_node_was_started_is_not_taken_for_it(far: Path, near: Path) -> None:
+    shutil.copytree(far / "evidence", near / "evidence", dirs_exist_ok=True)
+    nodes.beat("far", began=True)
+    attempt_id = collected()
+    be("near", near)
+    assert not advance(attempt_id, attempt_of(attempt_id).generation)
+    shutil.copytree(far / "evidence", near / "evidence", dirs_exist_ok=True)  # all that the silent node had
+    be("near", near)
+    assert drive(attempt_id, until=ended).status == "finished"
+
+
+def test_nodes_that_do_not_share_their_evidence_are_named_before_one_of_them_fails(far: Path, near: Path) -> None:
+    be("near", near)
+    be("far", far)
+    assert not health_of_evidence()[0]
+    for named in ("node far does not see the evidence of node near", "node near does not see the evidence of node far"):
+        assert named in health_of_evidence()[1]
+
+
+def test_a_cancel_needs_no_evidence_and_is_carried_out_by_any_node(far: Path, near: Path, cast: Cast) -> None:
+    attempt_id = collected()
+    be("near", near)
+    with write_session() as s:
+        request_cancel(s, attempt_id=attempt_id, reason="the node is gone", actor=cast.li_wei)
+    attempt = drive(attempt_id, until=ended)
+    assert (attempt.status, attempt.node, attempt.verdict) == ("canceled", "near", None)
+
+
+def health_of_evidence() -> tuple[bool, str]:
+    answer = health.look().answers["evidence"]
+    return answer.ok, answer.detail
 
 
 def test_a_clock_that_jumps_forward_makes_nobody_a_silent_node_before_a_second_look(far: Path) -> None:

@@ -1,0 +1,35 @@
+"""A clock that is set back by hours makes nothing wait for hours; a correction of seconds moves nothing."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from app.attempts.models import Attempt, Step
+from app.engine import hints, nodes, tick
+from app.engine.models import Canary
+from app.kit.db import database_now, write_session
+from tests.engine_kit import attempt_of, job_step, make_attempt, steps_of
+
+
+@pytest.mark.parametrize(("back", "moved"), [(timedelta(hours=2), True), (timedelta(seconds=20), False)])
+def test_what_was_due_soon_by_the_clock_of_before_is_due_soon_by_that_of_now(
+    state: Path, monkeypatch: pytest.MonkeyPatch, back: timedelta, moved: bool
+) -> None:
+    monkeypatch.setattr(hints, "publish", lambda *_args, **_kw: True)
+    attempt_id = make_attempt(job_step())
+    with write_session() as s:
+        due = database_now(s) + back + timedelta(seconds=60)
+        s.merge(Canary(name=nodes.CANARY, sent_at=database_now(s) + back))
+        attempt, step = s.get_one(Attempt, attempt_id), s.get_one(Step, steps_of(attempt_id)[0].id)
+        attempt.status, attempt.next_due_at = "running", due
+        step.status, step.result, step.expected_end_at = "running", {"ask_at": due.isoformat()}, due
+    for _ in range(2):  # once is enough
+        tick.tick()
+    step = steps_of(attempt_id)[0]
+    for at in (attempt_of(attempt_id).next_due_at, datetime.fromisoformat((step.result or {})["ask_at"]), step.expected_end_at):
+        assert at is not None
+        assert (due - at > back - timedelta(seconds=30)) is moved
+        assert moved or at == due
