@@ -1,5 +1,6 @@
 """The parts of cells and of telemetry that need no engine: bytes really moved, tools really run, doubts that are no figures."""
 
+import functools
 import json
 import os
 import shutil
@@ -207,7 +208,7 @@ def test_a_job_that_stores_nothing_and_asks_only_new_prompts_needs_room_for_all_
     assert store_bytes(hits, 0) == 10 * 3 * (512 + 16 + 8)
     spec["engine"]["declared"]["kv_bytes_per_token"] = 10**15
     with pytest.raises(Refused, match="GB free"):
-        before_job(str(tmp_path), spec, 0)
+        before_job(str(tmp_path), spec, 0, functools.partial(require_medium, spec["engine"]["kv_dirs"]))
 
 
 def test_a_rotation_that_fits_into_the_caches_above_the_tier_is_refused_where_they_are_known():

@@ -137,11 +137,12 @@ def run(folder: str, lock_fd: int) -> int:
 
 
 def _work(job: Job) -> Any:
+    from probe.engine_host import LocalHost
     from probe.run_job import run_job
     from probe.soak_job import run_soak
 
     try:
-        (run_soak if job.kind == "soak" else run_job)(job)
+        (run_soak if job.kind == "soak" else run_job)(job, LocalHost(job.spec, job.folder))
         return "done", None
     except Ended as error:
         return ("stopped", None) if error.kind == "stopped" else ("error", _error(error))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from probe.coldness import require_coolable
 from probe.errors import Refused
@@ -87,9 +87,12 @@ def journal_bytes(spec: Dict[str, Any]) -> int:
     return min(int(spec["limits"]["disk_quota_bytes"]), int(samples + requests * REQUEST_BYTES))
 
 
-def before_job(folder: str, spec: Dict[str, Any], stored: int) -> List[Dict[str, Any]]:
-    """Check a job before its first request: the medium of what it writes, and room for the journals of a soak. Return what was found."""
-    rows = require_medium(list(spec["engine"].get("kv_dirs") or []), store_bytes(spec, stored) or 0)
+def before_job(folder: str, spec: Dict[str, Any], stored: int, medium: Callable[[int], List[Dict[str, Any]]]) -> List[Dict[str, Any]]:
+    """Check a job before its first request: the medium of what it writes, and room for the journals of a soak. Return what was found.
+
+    `medium`: the engine host's require_medium, which takes a number of bytes.
+    """
+    rows = medium(store_bytes(spec, stored) or 0)
     if spec["kind"] == "soak":
         rows.append(dict(require_room(folder, journal_bytes(spec), "The soak's journals"), fs_type=None, source=None))
     return rows
