@@ -14,7 +14,7 @@ from app.engine.outcome import Trouble
 from app.targets.inventory import Inventory
 
 # The tasks of job_start.yml from which on a host may have the job. Linear play: a host that failed before never got to them.
-HANDS_OVER = ("Hand the job to the probe", "reply")
+HANDS_OVER = ("Hand the job to the probe", "See that the job was started", "reply")
 
 
 def covered(playbook: Path, inventory: Inventory, groups: Iterable[str] = ()) -> list[str]:
@@ -83,6 +83,8 @@ def never_handed_over(result: Mapping[str, Any], host: str) -> bool:
     stats: Mapping[str, Mapping[str, int]] = result.get("stats") or {}
     if result.get("status") == "successful" and result.get("rc") == 0:
         return not (stats.get("ok") or {}).get(host)
+    if result.get("status") == "failed" and stats and not any((hosts or {}).get(host) for hosts in stats.values()):
+        return True  # a play before this host's own failed, and ended the playbook
     tasks = [str(f.get("task") or "").rpartition(" : ")[2] for f in result.get("failures") or [] if f.get("host") == host]
     stopped = (stats.get("failures") or {}).get(host) or (stats.get("dark") or {}).get(host)
     return bool(stopped) and bool(tasks) and not {"", *HANDS_OVER} & set(tasks)

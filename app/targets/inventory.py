@@ -13,6 +13,7 @@ from typing import Any
 
 from app.kit.errors import Refused
 from app.targets.credentials import credential_path, secret_of
+from gates.model import ATTENDED
 from gates.text import Text
 
 GROUPS = ("engine", "storage", "loadgen", "bmc")
@@ -111,11 +112,30 @@ def build(*, code: str, targets: dict[str, Any], state_dir: Path) -> Inventory:
         passwords = _passwords(host)
         hostvars[name].update({**_become(host), **passwords})
         secrets += passwords.values()
+    groups[ATTENDED] = [] if set(groups["engine"]) & set(groups["loadgen"]) or not groups["loadgen"] else list(groups["engine"])
+    for name in groups[ATTENDED]:
+        hostvars[name]["qg_attend"] = _attend(name, described[name] or {})
     return Inventory(groups, hostvars, "".join(f"{line}\n" for line in keys), tuple(secrets), addresses, host_keys)
 
 
+def _attend(name: str, host: dict[str, Any]) -> dict[str, Any]:
+    """Return {address, port} where the attendant of an engine host listens that another host drives."""
+    given = host.get("attend") or {}
+    if not given.get("address") or not given.get("port"):
+        raise Refused(
+            "attend_missing",
+            Text(
+                "The engine host {name} is driven from another host, and targets.hosts.{name}.attend does not say at which address and port its "
+                "attendant listens.",
+                "引擎主机 {name} 由另一台主机驱动，而 targets.hosts.{name}.attend 未写明其代理监听的地址和端口。",
+            ),
+            name=name,
+        )
+    return {"address": str(given["address"]), "port": int(given["port"])}
+
+
 def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name) or name in GROUPS:
+    if not _NAME.fullmatch(name) or name in (*GROUPS, ATTENDED):
         raise Refused(
             "host_name",
             Text(

@@ -59,6 +59,7 @@ class PlaybookLab:
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     groups: tuple[str, ...] = ("engine", "loadgen")
+    members: dict[str, list[str]] = field(default_factory=dict)  # of groups that do not hold every host
 
     def __post_init__(self) -> None:
         self.probe = self.folder / "probe.pyz"
@@ -93,8 +94,9 @@ class PlaybookLab:
 
     def play(self, playbook: str, variables: dict[str, Any], *arguments: str) -> Played:
         """Run a playbook and read what it said."""
-        members = {"hosts": {name: {} for name in self.hosts}}
-        inventory = {"all": {"hosts": self.hosts, "children": dict.fromkeys(self.groups, members)}}
+        groups = {**{group: list(self.hosts) for group in self.groups}, **self.members}
+        children = {group: {"hosts": {name: {} for name in names}} for group, names in groups.items()}
+        inventory = {"all": {"hosts": self.hosts, "children": children}}
         for name, document in (("inventory.json", inventory), ("vars.json", variables)):
             (self.folder / name).write_text(json.dumps(document))
         control = Path(tempfile.mkdtemp(prefix="qgc-"))  # a socket's path must stay below 108 bytes

@@ -13,12 +13,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from app.engine import counting, drive, reconcile, rounds, words
+from app.engine.attend_key import key_of
 from app.engine.bring import bring, unpacked
 from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome, done, failed
 from app.engine.policy import RUN_MARGIN_S, START_MARGIN_S, START_TIMEOUT_S, TRIES_MAX, back_off_s, run_again_s
 from app.engine.steps import journal, reboot
 from app.engine.steps.hosts import hold, outgrow
+from gates.model import ATTENDED
 from gates.transitions import Event, RunStatus
 
 START, POLL, COLLECT = "start", "poll", "collect"
@@ -78,6 +80,8 @@ def _ask_again(ctx: Ctx) -> Outcome:
 def _order(ctx: Ctx, phase: str) -> drive.Order:
     step = ctx.current
     job = {"id": _job_id(ctx), "offsets": step.offsets or {}}
+    if phase == START and ctx.inventory.members(ATTENDED):
+        job["attend_key"] = key_of(_job_id(ctx))
     playbook, status = {START: (step.spec["playbook"], "starting"), POLL: ("job_poll.yml", "polling"), COLLECT: ("job_collect.yml", "collecting")}[
         phase
     ]

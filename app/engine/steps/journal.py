@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from gates.text import Text
 
 LIVE = ("records.jsonl", "telemetry.jsonl")
 HARMLESS = frozenset({"cool", "warmup"})  # phases that store, load and measure nothing: they can tell nothing of the product
+NOT_SERVED = ("engine", "attendant")  # ends of a job that is not the product's: its engine, or the attendant of its engine's host, did not answer
 REST_MAX = 8 * 1024 * 1024  # bytes of a journal that go into the live rows at the end; the evidence file holds all
 
 Write = Callable[[Session], None]
@@ -33,11 +35,13 @@ def chunks(ctx: Ctx, replies: Mapping[str, Mapping[str, Any]], staging: Path) ->
     """
     offsets = dict(ctx.current.offsets or {})
     writes: list[Write] = []
-    for host, reply in replies.items():
-        for name, chunk in samples.chunks_of(reply, staging, host).items():
+    brought = {host: samples.chunks_of(reply, staging, host) for host, reply in replies.items()}
+    names = Counter(name for found in brought.values() for name in found)
+    for found in brought.values():
+        for name, chunk in found.items():
             if name in LIVE:
                 writes += _take(ctx, name, chunk, offsets)
-            elif len(replies) == 1:  # offsets go by the journal's name, whoever wrote it
+            elif names[name] == 1:  # offsets go by the journal's name, whoever wrote it
                 offsets[name] = samples.rows_of(chunk, int(offsets.get(name, 0)))[1]
     return writes, offsets
 
@@ -120,14 +124,18 @@ def ended_well(reply: Mapping[str, Any], staging: Path, host: str) -> bool:
 def never_began(replies: Mapping[str, Mapping[str, Any]], packs: Path) -> dict[str, str] | None:
     """Return what each host's job said, {host: message}, when every one ended by itself because of its engine, before it stored, loaded or measured.
 
-    None in any doubt: a file that is missing or does not parse, another end, a phase that could tell something of the product.
+    None in any doubt: a file that is missing or does not parse, another end, a phase that could tell something of the product. An attendant makes no
+    request, so the job that it served tells.
     """
     said: dict[str, str] = {}
     for host, reply in replies.items():
         folder = next(iter(sorted((packs / host).glob("*.d"))), None)
+        job = durable.read_json(folder / "job.json") if folder else None
+        if isinstance(job, Mapping) and job.get("kind") == "attend":
+            continue
         end = durable.read_json(folder / "exit.json") if folder else None
         error = end.get("error") if isinstance(end, Mapping) and end.get("outcome") == "error" else None
-        if reply.get("state") != "exited" or folder is None or not isinstance(error, Mapping) or error.get("kind") != "engine":
+        if reply.get("state") != "exited" or folder is None or not isinstance(error, Mapping) or error.get("kind") not in NOT_SERVED:
             return None
         try:
             phases = {json.loads(line)["phase"] for line in (folder / "phases.jsonl").read_text(encoding="utf-8").splitlines()}

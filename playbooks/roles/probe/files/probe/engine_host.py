@@ -34,6 +34,8 @@ Sleep = Callable[[float], None]
 class LocalHost:
     """The engine's host, where it is this one. Every answer is plain JSON data."""
 
+    same_clock = True  # the engine's stamps are of the clock by which the driver stamps too
+
     def __init__(self, spec: Dict[str, Any], folder: str) -> None:
         """Take a job file (of its sections engine, ports, path_prefix, soak, limits) and the job's folder for its log."""
         self.spec, self.folder, self.engine = spec, folder, spec["engine"]

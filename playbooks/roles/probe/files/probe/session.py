@@ -66,6 +66,8 @@ class Session:
         journals, progress = self.job.journals, self.job.progress
 
         def keep(record: Dict[str, Any]) -> None:
+            if not self.host.same_clock:
+                record["server"] = None  # stamps of another host's clock say nothing beside ours
             journals.put("records.jsonl", record)
             progress["done"] += 1
             if measured and record["error"] is None:
