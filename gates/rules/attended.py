@@ -18,6 +18,7 @@ from gates.readers.run_pack import Pack
 from gates.readers.strict import Reader, at, count
 from gates.text import Text
 
+PORTS = "ports.json"
 ROWS = {"counters.jsonl": "reading", "coldness.jsonl": "residency"}  # and the verb by which the attendant accounts for each
 
 
@@ -43,7 +44,7 @@ def problems(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
         return [Problem("hosts", text.fill(s=step.key, n=len(hosts), h=", ".join(hosts)), INPUTS)]
     found: list[Problem] = []
     account = _account(bundle, step, pack, hosts[0], found)
-    return [*found, *_rows(pack, account), *_order(pack), *_samples(pack, account)]
+    return [*found, *_rows(pack, account), *_ports(bundle, pack, account), *_order(pack), *_samples(pack, account)]
 
 
 def _foreign(pack: Pack) -> Iterator[Problem]:
@@ -118,6 +119,24 @@ def _rows(pack: Pack, account: Account) -> Iterator[Problem]:
                 yield Problem("host", text.fill(p=pack.path(name), n=row.get("seq"), h=account.host), pack.path(name))
                 break
             last = moment if moment is not None else last
+
+
+def _ports(bundle: Bundle, pack: Pack, account: Account) -> Iterator[Problem]:
+    """Yield where a reading of the storage ports is not that host's: they are its ports, told with its own stamps."""
+    where = pack.path(PORTS)
+    readings = Reader(bundle, pack.folder).document(PORTS).get("readings") if bundle.has(where) else None
+    for row in readings if isinstance(readings, list) else ():
+        told = count(at(row, "mono_ns"))
+        boots = {at(row, "boot_id"), at(row, "on", "boot_id")}
+        if boots != {account.boot_id} or at(row, "on", "host") != account.host or told is None or not _within(row, account):
+            text = Text(
+                "{p}: a reading is not what {h} answered in the boot in which its attendant ran.", "{p}：某次读数不是 {h} 在其代理所在开机内的应答。"
+            )
+            yield Problem("host", text.fill(p=where, h=account.host), where)
+
+
+def _within(row: Mapping[str, Any], account: Account) -> bool:
+    return count(at(row, "on", "mono_ns")) in account.answered.get("ports", frozenset())
 
 
 def _order(pack: Pack) -> Iterator[Problem]:

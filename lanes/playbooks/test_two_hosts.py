@@ -46,6 +46,7 @@ def lab() -> Iterator[PlaybookLab]:
         done = made.play("deploy.yml", made.variables({"key": "deploy"}))
         assert done.rc == 0, done.output
         assert not (Path(made.hosts["load01"]["qg_root"]) / "engine").exists()  # it needs none
+        (made.staging / "gpu01" / "pack.tar").rename(made.staging / "gpu01" / "deploy.tar")
         yield made
 
 

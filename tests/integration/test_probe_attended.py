@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from probe import engine_control
 
 from gates.model import ATTENDED
 from gates.rules import attended
@@ -33,8 +32,7 @@ class Two:
         self.engine, path, port = lab_engine(folder, self.pyz, tier=FAST, host=THERE)
         url = f"http://{THERE}:{port}"
         self.engine["base_url"] = url
-        self.engine_spec = {**json.loads(path.read_text()), "health_url": f"{url}/health"}
-        write(path, self.engine_spec)
+        self.engine_path = write(path, {**json.loads(path.read_text()), "health_url": f"{url}/health"})
         self.place = {"host": "gpu01", "address": THERE, "port": free_port()}
 
     def start(self, job, *, silence_s=30.0, lost_s=30.0, key=KEY, **parts):
@@ -148,7 +146,7 @@ def test_a_driver_that_is_killed_leaves_no_attendant_and_no_engine_behind(two):
     os.kill(json.loads((job.here / "started").read_text())["pid"], signal.SIGKILL)
     assert two.ended("there", "lost")["exit"]["error"]["kind"] == "silence"
     assert two.ended("here", "lost")["state"] == "dead"  # no exit.json: never a pass
-    assert engine_control.process(two.engine["pid_file"]) is None
+    assert probe(two.pyz, "engine", "status", "--spec", two.engine_path)["state"] == "stopped"
     assert processes_with(str(two.folder)) == []
 
 
@@ -159,7 +157,7 @@ def test_an_attendant_that_is_killed_ends_the_job_by_name_and_its_evidence_is_no
     end = two.ended("here", "alone")["exit"]
     assert (end["outcome"], end["error"]["kind"]) == ("error", "attendant")
     assert two.state("there", "alone")["state"] == "dead"
-    engine_control.stop(two.engine_spec)  # as the stop playbook does
+    probe(two.pyz, "engine", "stop", "--spec", two.engine_path)  # as the stop playbook does
     assert processes_with(str(two.folder)) == []
 
 
