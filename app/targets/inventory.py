@@ -114,24 +114,8 @@ def build(*, code: str, targets: dict[str, Any], state_dir: Path) -> Inventory:
         secrets += passwords.values()
     groups[ATTENDED] = [] if set(groups["engine"]) & set(groups["loadgen"]) or not groups["loadgen"] else list(groups["engine"])
     for name in groups[ATTENDED]:
-        hostvars[name]["qg_attend"] = _attend(name, described[name] or {})
+        hostvars[name]["qg_attend"] = {**((described[name] or {}).get("attend") or {})}  # needed at entry: app/engagements/drivers.py
     return Inventory(groups, hostvars, "".join(f"{line}\n" for line in keys), tuple(secrets), addresses, host_keys)
-
-
-def _attend(name: str, host: dict[str, Any]) -> dict[str, Any]:
-    """Return {address, port} where the attendant of an engine host listens that another host drives."""
-    given = host.get("attend") or {}
-    if not given.get("address") or not given.get("port"):
-        raise Refused(
-            "attend_missing",
-            Text(
-                "The engine host {name} is driven from another host, and targets.hosts.{name}.attend does not say at which address and port its "
-                "attendant listens.",
-                "引擎主机 {name} 由另一台主机驱动，而 targets.hosts.{name}.attend 未写明其代理监听的地址和端口。",
-            ),
-            name=name,
-        )
-    return {"address": str(given["address"]), "port": int(given["port"])}
 
 
 def _check_name(name: str) -> None:

@@ -8,7 +8,7 @@ the right side of the requests by the driver's clock, whatever lies between aski
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from gates.bundle import INPUTS, Bundle
 from gates.model import ATTENDED, Problem, StepSpec
 from gates.readers.run_pack import Pack
 from gates.readers.strict import Reader, at, count
+from gates.rules.estimates import ms
 from gates.text import Text
 
 PORTS = "ports.json"
@@ -171,6 +172,22 @@ def _samples(pack: Pack, account: Account) -> Iterator[Problem]:
     if pack.samples is not None and pack.samples.places != frozenset({(account.host, account.boot_id)}):
         text = Text("{p}: not all samples are of {h} in the boot in which its attendant ran.", "{p}：并非所有样本都来自 {h} 在其代理所在的开机。")
         yield Problem("host", text.fill(p=pack.path("telemetry.jsonl"), h=account.host), pack.path("telemetry.jsonl"))
+
+
+def clocks_known(packs: Sequence[Pack]) -> Text | None:
+    """Return a sentence with how long an answer of the engine's host took at most: so far its rows are known on the driver's clock."""
+    ons = [at(row, "on") for pack in packs for name in ROWS for row in _of(pack, name)]
+    spans = [(span, str(at(on, "host"))) for on in ons if (span := _span(on)) is not None]
+    if not spans:
+        return None
+    widest, host = max(spans)
+    text = Text(" What {h} answered is placed to within {v} ms on the load generator's clock.", "{h} 的应答在负载机时钟上的定位误差不超过 {v} ms。")
+    return text.fill(h=host, v=ms(widest))
+
+
+def _span(on: Any) -> int | None:
+    asked, answered = count(at(on, "asked_ns")), count(at(on, "answered_ns"))
+    return None if asked is None or answered is None else answered - asked
 
 
 def on_that_clock(row: Mapping[str, Any] | None, driver_ns: int) -> int | None:

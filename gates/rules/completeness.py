@@ -49,11 +49,16 @@ def gather(plan: Plan, bundle: Bundle, steps: Sequence[StepSpec], *, known: Sequ
     return Gathered(Findings(plan, tuple(runs)), tuple(problems))
 
 
-def evidence_check(gate: str, plan: Plan, problems: Sequence[Problem], wanted: int) -> CheckResult:
-    """Return the check that all evidence is there. Anything missing is inconclusive, never a pass."""
+def evidence_check(gate: str, plan: Plan, problems: Sequence[Problem], wanted: int, runs: Sequence[Run]) -> CheckResult:
+    """Return the check that all evidence is there. Anything missing is inconclusive, never a pass.
+
+    Of runs whose engine is driven from elsewhere it says how far the two hosts' clocks are known.
+    """
     blank = declared_common.evidence(gate).blank(plan)
     if not problems:
         reason = Text("All evidence that the plan asks for is there: {n} files.", "计划要求的证据齐全：{n} 个文件。").fill(n=wanted)
+        apart = attended.clocks_known([run.pack for run in runs])
+        reason = Text(reason.en + apart.en, reason.zh + apart.zh) if apart else reason
         return replace(blank, verdict=Verdict.PASS, reason=reason, value=Decimal(0))
     listed = "; ".join(p.message.en for p in problems[:5])
     listed_zh = "；".join(p.message.zh for p in problems[:5])

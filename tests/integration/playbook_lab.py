@@ -147,12 +147,13 @@ class PlaybookLab:
 
 
 def _replies(output: str) -> dict[str, Any]:
-    """Return the JSON of the task `reply` by host, from a command's stdout or a debug's msg."""
-    block = output.partition("TASK [reply]")[2].partition("\nTASK [")[0].partition("\nPLAY ")[0]
+    """Return the JSON of the tasks `reply` by host, from a command's stdout or a debug's msg; several plays may have one."""
     found = {}
-    for host, text in re.findall(r"^(?:ok|changed): \[([^\]]+)\] => (\{.*?\n?\})(?=\n(?:ok|changed|skipping|fatal)|\s*\Z)", block, re.M | re.S):
-        data = json.loads(text)
-        found[host] = json.loads(data["stdout"]) if "stdout" in data else data.get("msg")
+    for block in output.split("TASK [reply]")[1:]:
+        said = block.partition("\nTASK [")[0].partition("\nPLAY ")[0]
+        for host, text in re.findall(r"^(?:ok|changed): \[([^\]]+)\] => (\{.*?\n?\})(?=\n(?:ok|changed|skipping|fatal)|\s*\Z)", said, re.M | re.S):
+            data = json.loads(text)
+            found[host] = json.loads(data["stdout"]) if "stdout" in data else data.get("msg")
     return found
 
 

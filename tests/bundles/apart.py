@@ -1,0 +1,56 @@
+"""The same evidence from two hosts: the load generator where the runs were, and an engine host with a boot and a clock of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gates.model import StepKind, StepSpec
+from tests.bundles.evidence import ATTEMPT, Evidence, dumped, journal
+
+ENGINE_HOST, THERE = "gpu09", "b009-0007"
+AHEAD = 7_777 * 10**9  # by so much (ns) the engine host's monotonic clock is ahead
+SPAN = 10_000  # ns between asking and answer, at most what lies between a look and the first request
+
+
+def put_apart(evidence: Evidence, steps: tuple[StepSpec, ...]) -> Evidence:
+    """Move what rests on the engine's host to a host of its own, with the account that its attendant keeps. Edits in place."""
+    evidence.inputs(lambda d: d["hosts"].update(engine=[ENGINE_HOST]))
+    for path in [path for path in evidence.files if path.startswith("evidence/deploy/")]:
+        evidence.files[path.replace("/gpu01/", f"/{ENGINE_HOST}/")] = evidence.files.pop(path)
+    for step in (step for step in steps if step.kind is StepKind.JOB):
+        _put_apart(evidence, step.key)
+    return evidence
+
+
+def _put_apart(evidence: Evidence, step: str) -> None:
+    account: list[dict[str, Any]] = []
+    counters = evidence.rows(step, "counters.jsonl")
+    cooled = next((p["ended_ns"] for p in evidence.rows(step, "phases.jsonl") if p["phase"] == "cool"), 0)
+    moments = {(row["when"], row["tier"]): row["mono_ns"] for row in counters}
+
+    def on(verb: str, driver_ns: int, *, before: bool) -> dict[str, Any]:
+        asked, answered = (driver_ns - SPAN, driver_ns) if before else (driver_ns, driver_ns + SPAN)
+        stamps = {"wall_ns": 10**18 + answered, "mono_ns": answered + AHEAD, "boot_id": THERE}
+        account.append({**stamps, "verb": verb, "error": None})
+        return {**stamps, "host": ENGINE_HOST, "asked_ns": asked, "answered_ns": answered}
+
+    for row in counters:
+        row["on"] = on("reading", row["mono_ns"], before=row["when"] == "before")
+    cold = evidence.rows(step, "coldness.jsonl")
+    for row in cold:
+        side = row["when"].partition("_")[0]
+        row["on"] = on("residency", cooled if row["when"] == "after_cool" else moments[side, row["tier"]], before=side == "before")
+        row["engine"]["boot_id"] = THERE
+    evidence.lines(step, "counters.jsonl", lambda _: counters)
+    evidence.lines(step, "coldness.jsonl", lambda _: cold)
+    if evidence.path(step, "telemetry.jsonl") in evidence.files:
+        place = {"host": ENGINE_HOST, "boot_id": THERE}
+        evidence.lines(step, "telemetry.jsonl", lambda rows: [{**row, "on": {**place, "mono_ns": row["mono_ns"] + AHEAD}} for row in rows])
+    job = evidence.read(step, "job.json")
+    folder, name = f"evidence/{step}/{ENGINE_HOST}", f"{ATTEMPT}-{step}"
+    attend = {"schema": 1, "job": name, "kind": "attend", "fence": 1, "host": ENGINE_HOST, "engine": job["engine"]}
+    end = {"job": name, "outcome": "done", "error": None, "boot_id": THERE, "records": 0, "last_seq": -1}
+    for file, data in (("job.json", attend), ("started", {"boot_id": THERE}), ("exit.json", end), ("pack.json", {"job": name, "files": []})):
+        evidence.files[f"{folder}/{file}"] = dumped(data)
+    account.sort(key=lambda row: int(row["mono_ns"]))
+    evidence.files[f"{folder}/asked.jsonl"] = journal(account)
