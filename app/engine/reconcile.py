@@ -83,8 +83,6 @@ def never_handed_over(result: Mapping[str, Any], host: str) -> bool:
     stats: Mapping[str, Mapping[str, int]] = result.get("stats") or {}
     if result.get("status") == "successful" and result.get("rc") == 0:
         return not (stats.get("ok") or {}).get(host)
-    if result.get("status") == "failed" and stats and not any((hosts or {}).get(host) for hosts in stats.values()):
-        return True  # a play before this host's own failed, and ended the playbook
     tasks = [str(f.get("task") or "").rpartition(" : ")[2] for f in result.get("failures") or [] if f.get("host") == host]
     stopped = (stats.get("failures") or {}).get(host) or (stats.get("dark") or {}).get(host)
     return bool(stopped) and bool(tasks) and not {"", *HANDS_OVER} & set(tasks)
