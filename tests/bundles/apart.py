@@ -9,7 +9,7 @@ from tests.bundles.evidence import ATTEMPT, Evidence, dumped, journal
 
 ENGINE_HOST, THERE = "gpu09", "b009-0007"
 AHEAD = 7_777 * 10**9  # by so much (ns) the engine host's monotonic clock is ahead
-SPAN = 10_000  # ns between asking and answer, at most what lies between a look and the first request
+SPAN = 10_000  # ns between asking and answer; a look comes 1 ms behind the last request
 
 
 def put_apart(evidence: Evidence, steps: tuple[StepSpec, ...]) -> Evidence:
@@ -28,18 +28,16 @@ def _put_apart(evidence: Evidence, step: str) -> None:
     cooled = next((p["ended_ns"] for p in evidence.rows(step, "phases.jsonl") if p["phase"] == "cool"), 0)
     moments = {(row["when"], row["tier"]): row["mono_ns"] for row in counters}
 
-    def on(verb: str, driver_ns: int, *, before: bool) -> dict[str, Any]:
-        asked, answered = (driver_ns - SPAN, driver_ns) if before else (driver_ns, driver_ns + SPAN)
+    def on(verb: str, answered: int) -> dict[str, Any]:
         stamps = {"wall_ns": 10**18 + answered, "mono_ns": answered + AHEAD, "boot_id": THERE}
         account.append({**stamps, "verb": verb, "error": None})
-        return {**stamps, "host": ENGINE_HOST, "asked_ns": asked, "answered_ns": answered}
+        return {**stamps, "host": ENGINE_HOST, "asked_ns": answered - SPAN, "answered_ns": answered}
 
     for row in counters:
-        row["on"] = on("reading", row["mono_ns"], before=row["when"] == "before")
+        row["on"] = on("reading", row["mono_ns"])
     cold = evidence.rows(step, "coldness.jsonl")
     for row in cold:
-        side = row["when"].partition("_")[0]
-        row["on"] = on("residency", cooled if row["when"] == "after_cool" else moments[side, row["tier"]], before=side == "before")
+        row["on"] = on("residency", cooled if row["when"] == "after_cool" else moments[row["when"].partition("_")[0], row["tier"]])
         row["engine"]["boot_id"] = THERE
     evidence.lines(step, "counters.jsonl", lambda _: counters)
     evidence.lines(step, "coldness.jsonl", lambda _: cold)
