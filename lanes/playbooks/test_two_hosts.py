@@ -15,14 +15,22 @@ from typing import Any
 
 import pytest
 import yaml
+from sqlalchemy import select
 
+from app.attempts.models import Attempt
+from app.engagements.models import Engagement
+from app.engine.attend_key import key_of
+from app.evidence.models import EvidenceFile
+from app.kit.db import read_session, write_session
 from app.settings import ROOT
-from gates import g2_baseline, g3_main
+from gates import g2_baseline, g3_main, g4_soak
 from gates.judge import judge
 from gates.model import StepKind, StepSpec
 from gates.plan import Plan, parse_plan
+from gates.steps import ATTEND_PACK, RUN_PACK
 from tests.bundles.evidence import Evidence
 from tests.bundles.truth import merged
+from tests.engine_kit import drive, ended, make_attempt
 from tests.integration.playbook_lab import ATTEMPT, PlaybookLab, playbook_lab
 from tests.ports import free_port
 
@@ -33,7 +41,8 @@ THERE = ("hbm_cold", "page_cache_cold", "engine_restarted_cold", "external_hits"
 def plan() -> Plan:
     demo = yaml.safe_load((ROOT / "app" / "demo" / "engagement.yaml").read_text(encoding="utf-8"))["plan"]
     tiers = {"g3": {"ttft_p50_drop_min": {"tiers": [2, 4]}, "throughput_gain_band": {"tiers": [2, 4]}}, "g4": {"tier": 4}}
-    return parse_plan(merged(demo, {"workload": SMALL}, tiers))
+    short = {"g4": {"duration": "24 h", "leak": {"warmup": "4 h"}}}  # 20 s of this machine's clock
+    return parse_plan(merged(demo, {"workload": SMALL}, tiers, short))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +63,7 @@ def variables(lab: PlaybookLab, step: StepSpec, fence: int, gate: str) -> dict[s
     given = {"key": step.key, "timeout_s": step.timeout_s, **step.params}
     known = lab.variables(given, attempt={"fence": fence, "gate": gate, "id": f"{ATTEMPT}-{gate.lower()}"})
     job = f"{ATTEMPT}-{gate.lower()}-{step.key}"
-    return {**known, "step": given, "job": {"id": job, "offsets": {}, "attend_key": "7c" * 32}}
+    return {**known, "plan": json.loads(plan().canonical()), "step": given, "job": {"id": job, "offsets": {}, "attend_key": "7c" * 32}}
 
 
 def measured(lab: PlaybookLab, gate: str, steps: tuple[StepSpec, ...], fence: int) -> Evidence:
@@ -78,6 +87,13 @@ def measured(lab: PlaybookLab, gate: str, steps: tuple[StepSpec, ...], fence: in
                 for member in tar:
                     found.files[f"evidence/{step.key}/{host}/{member.name}"] = tar.extractfile(member).read()  # type: ignore[union-attr]
     return found
+
+
+def test_a_soak_of_two_hosts_brings_every_sample_of_the_engines_host_and_all_evidence(lab: PlaybookLab) -> None:
+    document = judge(measured(lab, "G4", g4_soak.steps(plan()), 12).bundle())
+    assert check(document, "g4.evidence")["verdict"] == "pass", check(document, "g4.evidence")["reason"]
+    assert check(document, "g4.engine_restarts")["verdict"] == "pass", check(document, "g4.engine_restarts")["reason"]
+    _holds(document)
 
 
 def check(document: dict[str, Any], name: str) -> dict[str, Any]:
@@ -114,6 +130,27 @@ def _holds(document: dict[str, Any]) -> None:
 def _deployed(lab: PlaybookLab) -> dict[str, bytes]:
     with tarfile.open(lab.staging / "gpu01" / "deploy.tar") as tar:
         return {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
+
+
+def test_the_service_starts_asks_and_collects_both_hosts_and_no_event_shows_their_key(lab: PlaybookLab, state: Path) -> None:
+    hosts = {
+        "gpu01": {"groups": ["engine"], "attend": {"address": "127.0.0.2", "port": free_port()}},
+        "load01": {"groups": ["loadgen"]},
+    }
+    hosts = {name: {**host, "connection": "local", "root": lab.hosts[name]["qg_root"]} for name, host in hosts.items()}
+    steps = [step for step in g2_baseline.steps(plan()) if step.key in ("deploy", "run-1")]
+    attempt_id = make_attempt(*steps, hosts=hosts)
+    with write_session() as s:
+        engagement = s.get_one(Engagement, s.get_one(Attempt, attempt_id).engagement_id)
+        engagement.targets = {**lab.variables()["site"], **engagement.targets}
+    attempt = drive(attempt_id, until=ended)
+    assert (attempt.status, attempt.problem) == ("finished", None)
+    with read_session() as s:
+        brought = set(s.scalars(select(EvidenceFile.path).where(EvidenceFile.attempt_id == attempt_id)))
+    wanted = {("load01", name) for name in RUN_PACK} | {("gpu01", name) for name in ATTEND_PACK}
+    assert {f"evidence/run-1/{host}/{name}" for host, name in wanted} <= brought
+    key = key_of(f"{attempt_id}-run-1").encode()
+    assert not [path for path in state.rglob("*") if path.is_file() and key in path.read_bytes()]
 
 
 def long_job(lab: PlaybookLab, key: str, fence: int) -> dict[str, Any]:
