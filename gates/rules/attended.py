@@ -8,8 +8,11 @@ the right side of the requests by the driver's clock, whatever lies between aski
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from gates.bundle import INPUTS, Bundle
@@ -21,15 +24,19 @@ from gates.text import Text
 
 PORTS = "ports.json"
 ROWS = {"counters.jsonl": "reading", "coldness.jsonl": "residency"}  # and the verb by which the attendant accounts for each
+ANSWERED = {  # of a row, what that host answered; the rest is the driver's
+    "reading": ("engine_io", "diskstats", "nfs", "nics", "drives", "page_cache", "array", "offload"),
+    "residency": ("fs_type", "dir", "files", "bytes", "resident_bytes"),
+}
 
 
 @dataclass(frozen=True)
 class Account:
-    """What the engine's host itself says: its boot, and the moments (ns of its monotonic clock) at which it answered each verb."""
+    """What the engine's host itself says: its boot, and by verb the moments (ns of its monotonic clock) of its answers with their digests."""
 
     host: str
     boot_id: str | None
-    answered: Mapping[str, frozenset[int]]
+    answered: Mapping[str, Mapping[int, Any]]
 
 
 def problems(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
@@ -84,18 +91,18 @@ def _account(bundle: Bundle, step: StepSpec, pack: Pack, host: str, found: list[
                 "{p} 不属于在 {h} 上自始至终、同一次开机内服务本轮的代理。",
             )
             found.append(Problem("attendant", text.fill(p=reader.path(name), h=host), reader.path(name)))
-    answered: dict[str, set[int]] = {}
+    answered: dict[str, dict[int, Any]] = {}
     for row in rows:
         moment = count(row.get("mono_ns"))
         if moment is not None and row.get("error") is None:
-            answered.setdefault(str(row.get("verb")), set()).add(moment)
-    return Account(host, boot if isinstance(boot, str) else None, {verb: frozenset(moments) for verb, moments in answered.items()})
+            answered.setdefault(str(row.get("verb")), {})[moment] = row.get("sha256")
+    return Account(host, boot if isinstance(boot, str) else None, answered)
 
 
 def _rows(pack: Pack, account: Account) -> Iterator[Problem]:
     """Yield what is wrong with rows: of no host, of another, of another boot, not in its account, or older than the row before."""
     for name, verb in ROWS.items():
-        last = -1
+        last, said, borne_out = -1, _said(pack, name), account.answered.get(verb, {})
         for row in _of(pack, name):
             on = at(row, "on")
             moment, asked, answered = (count(at(on, key)) for key in ("mono_ns", "asked_ns", "answered_ns"))
@@ -106,7 +113,8 @@ def _rows(pack: Pack, account: Account) -> Iterator[Problem]:
                 or at(on, "boot_id") != account.boot_id
                 or engine_boot not in (None, account.boot_id)
                 or moment is None
-                or moment not in account.answered.get(verb, frozenset())
+                or moment not in borne_out
+                or borne_out[moment] != said[moment]
                 or moment < last
                 or asked is None
                 or answered is None
@@ -120,6 +128,30 @@ def _rows(pack: Pack, account: Account) -> Iterator[Problem]:
                 yield Problem("host", text.fill(p=pack.path(name), n=row.get("seq"), h=account.host), pack.path(name))
                 break
             last = moment if moment is not None else last
+
+
+def _said(pack: Pack, name: str) -> dict[int, str]:
+    """Return the digest of what each answer held, as the driver's rows tell it, by the moment of the answer; one answer may be several rows."""
+    verb = ROWS[name]
+    held: dict[int, list[dict[str, Any]]] = {}
+    for row in _of(pack, name):
+        moment = count(at(row, "on", "mono_ns"))
+        if moment is not None:
+            held.setdefault(moment, []).append({key: row.get(key) for key in ANSWERED[verb]})
+    return {moment: digest(rows if verb == "residency" else rows[0]) for moment, rows in held.items()}
+
+
+def digest(answer: Any) -> str:
+    """Return the SHA-256 (hex) of an answer in the probe's canonical form: compact ASCII JSON with keys in order."""
+    return hashlib.sha256(_canonical(answer).encode("ascii")).hexdigest()
+
+
+def _canonical(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{json.dumps(key)}:{_canonical(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_canonical, value)) + "]"
+    return json.dumps(float(value) if isinstance(value, Decimal) else value)  # a float that was written as its shortest form reads back as itself
 
 
 def _ports(bundle: Bundle, pack: Pack, account: Account) -> Iterator[Problem]:
@@ -137,7 +169,7 @@ def _ports(bundle: Bundle, pack: Pack, account: Account) -> Iterator[Problem]:
 
 
 def _within(row: Mapping[str, Any], account: Account) -> bool:
-    return count(at(row, "on", "mono_ns")) in account.answered.get("ports", frozenset())
+    return count(at(row, "on", "mono_ns")) in account.answered.get("ports", {})
 
 
 def _order(pack: Pack) -> Iterator[Problem]:

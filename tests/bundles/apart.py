@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gates.model import StepKind, StepSpec
+from gates.rules.attended import ANSWERED, digest
 from tests.bundles.evidence import ATTEMPT, Evidence, dumped, journal
 
 ENGINE_HOST, THERE = "gpu09", "b009-0007"
@@ -28,16 +29,17 @@ def _put_apart(evidence: Evidence, step: str) -> None:
     cooled = next((p["ended_ns"] for p in evidence.rows(step, "phases.jsonl") if p["phase"] == "cool"), 0)
     moments = {(row["when"], row["tier"]): row["mono_ns"] for row in counters}
 
-    def on(verb: str, answered: int) -> dict[str, Any]:
+    def on(verb: str, answered: int, row: dict[str, Any]) -> dict[str, Any]:
+        held = {key: row.get(key) for key in ANSWERED[verb]}
         stamps = {"wall_ns": 10**18 + answered, "mono_ns": answered + AHEAD, "boot_id": THERE}
-        account.append({**stamps, "verb": verb, "error": None})
+        account.append({**stamps, "verb": verb, "error": None, "sha256": digest([held] if verb == "residency" else held)})
         return {**stamps, "host": ENGINE_HOST, "asked_ns": answered - SPAN, "answered_ns": answered}
 
     for row in counters:
-        row["on"] = on("reading", row["mono_ns"])
+        row["on"] = on("reading", row["mono_ns"], row)
     cold = evidence.rows(step, "coldness.jsonl")
     for row in cold:
-        row["on"] = on("residency", cooled if row["when"] == "after_cool" else moments[row["when"].partition("_")[0], row["tier"]])
+        row["on"] = on("residency", cooled if row["when"] == "after_cool" else moments[row["when"].partition("_")[0], row["tier"]], row)
         row["engine"]["boot_id"] = THERE
     evidence.lines(step, "counters.jsonl", lambda _: counters)
     evidence.lines(step, "coldness.jsonl", lambda _: cold)

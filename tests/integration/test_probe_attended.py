@@ -221,6 +221,8 @@ def test_rows_that_the_engines_host_does_not_bear_out_are_a_problem(whole):
     assert "is not what gpu01 answered" in spoilt(counters, lambda rows: rows[3]["on"].update(boot_id="another"))
     assert "is not what gpu01 answered" in spoilt(counters, lambda rows: rows[3].pop("on"))
     assert "is not what gpu01 answered" in spoilt(cold, lambda rows: rows[1]["on"].update(rows[0]["on"], mono_ns=7))
+    assert "is not what gpu01 answered" in spoilt(counters, lambda rows: rows[3]["engine_io"].update(read_bytes=1 << 40))
+    assert "is not what gpu01 answered" in spoilt(cold, lambda rows: rows[1].update(resident_bytes=0, bytes=rows[1]["bytes"] + 1))
     assert "not taken on that side" in spoilt(counters, lambda rows: rows[2]["on"].update(answered_ns=2**62))
     assert "not taken on that side" in spoilt(cold, lambda rows: rows[-1]["on"].update(asked_ns=1))
     assert "in one boot" in spoilt(asked, lambda rows: rows[0].update(boot_id="another"))

@@ -74,6 +74,10 @@ BAD: dict[str, Callable[[Evidence], Any]] = {
     "counters asked before the last answer": here("counters.jsonl", lambda rows: rows[3]["on"].update(asked_ns=1)),
     "answered before it was asked": here("counters.jsonl", lambda rows: rows[2]["on"].update(answered_ns=0)),
     "an older look told again": here("coldness.jsonl", lambda rows: rows[-1].update(on=rows[0]["on"])),
+    "counters with another figure": here(
+        "counters.jsonl", lambda rows: rows[3]["engine_io"].update(read_bytes=rows[3]["engine_io"]["read_bytes"] + 1)
+    ),
+    "a look with another figure": here("coldness.jsonl", lambda rows: rows[1].update(bytes=rows[1]["bytes"] + 4096)),
     "an engine of another boot": here("coldness.jsonl", lambda rows: rows[1]["engine"].update(boot_id="b007-0001")),
     "an attendant of another job": lambda e: there(e, "job.json", lambda d: d.update(job="0193-attempt-run-2")),
     "an attendant with another specification": lambda e: there(e, "job.json", lambda d: d["engine"].update(kv_dirs=["/other"])),

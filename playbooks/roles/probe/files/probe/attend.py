@@ -7,6 +7,7 @@ that it serves, when it is stopped, or when it hears nothing for a while; then i
 
 from __future__ import annotations
 
+import hashlib
 import http.server
 import itertools
 import json
@@ -18,9 +19,10 @@ from contextlib import suppress
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from probe import VERSION, attend_seal
-from probe.attend_verbs import UNWRITTEN, checked
+from probe.attend_verbs import ACCOUNTED, UNWRITTEN, checked
 from probe.engine_host import LocalHost, now
 from probe.errors import Ended, ProbeError, Refused
+from probe.files import canonical
 from probe.job_main import Job
 
 PATIENCE_S = 0.2  # what takes longer gets a ticket, so that no request is a long one
@@ -138,7 +140,10 @@ class Attendant:
             return _dumps({"ticket": number, "at": now()})
         del self._tickets[number]
         if verb not in UNWRITTEN:
-            self._job.journals.put("asked.jsonl", {"verb": verb, "error": (task.answer.get("error") or {}).get("kind"), **task.answer["at"]})
+            row = {"verb": verb, "error": (task.answer.get("error") or {}).get("kind"), **task.answer["at"]}
+            if verb in ACCOUNTED and "answer" in task.answer:
+                row["sha256"] = hashlib.sha256(canonical(task.answer["answer"])).hexdigest()
+            self._job.journals.put("asked.jsonl", row)
         return _dumps(task.answer)
 
     def undo(self, engine_too: bool) -> None:

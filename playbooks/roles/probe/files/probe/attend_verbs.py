@@ -58,6 +58,7 @@ VERBS: Dict[str, Dict[str, Callable[[Any, LocalHost], bool]]] = {
     "inject": {"label": _planned, "verb": _start_or_stop},
 }
 BREATHES = ("control",)  # takes `sleep`, which ends it when whoever asked has given up
+ACCOUNTED = ("reading", "residency")  # what claims rest on: the digest of the answer stands in asked.jsonl too, so no driver can change it
 UNWRITTEN = ("process", "health")  # asked several times a second; all else stands in asked.jsonl
 
 
