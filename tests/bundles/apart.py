@@ -31,7 +31,7 @@ def _put_apart(evidence: Evidence, step: str) -> None:
 
     def on(verb: str, answered: int, row: dict[str, Any]) -> dict[str, Any]:
         held = {key: row.get(key) for key in ANSWERED[verb]}
-        stamps = {"wall_ns": 10**18 + answered, "mono_ns": answered + AHEAD, "boot_id": THERE}
+        stamps = {"wall_ns": 10**18 + answered, "mono_ns": answered + AHEAD + len(account), "boot_id": THERE}  # no two answers at one moment
         account.append({**stamps, "verb": verb, "error": None, "sha256": digest([held] if verb == "residency" else held)})
         return {**stamps, "host": ENGINE_HOST, "asked_ns": answered - SPAN, "answered_ns": answered}
 
