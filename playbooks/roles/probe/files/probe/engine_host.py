@@ -174,9 +174,10 @@ class LocalHost:
         self.watch.require(str(self.spec.get("host")), lacking_array_is_fine)
 
     def watch_begin(self) -> None:
-        """Ask programs and endpoints every minute from now on."""
-        self.watch.on_health = self._keep_health
-        self.watch.start()
+        """Ask programs and endpoints every minute from now on. A driver whose host rebooted may say so again to an attendant that waited for it."""
+        if self.watch.on_health is None:
+            self.watch.on_health = self._keep_health
+            self.watch.start()
 
     def watch_end(self) -> None:
         """Ask them once more, so that the last minute counts."""
