@@ -200,10 +200,15 @@ def _edges(pack: Pack, phase: str, tier: Any) -> tuple[int | None, int | None]:
 
 
 def _samples(pack: Pack, account: Account) -> Iterator[Problem]:
-    """Yield where samples of a soak are not all of the engine's host, in its boot."""
+    """Yield where samples of a soak are not all of the engine's host in its boot, or not as many as it gave: none may be left out."""
     if pack.samples is not None and pack.samples.places != frozenset({(account.host, account.boot_id)}):
         text = Text("{p}: not all samples are of {h} in the boot in which its attendant ran.", "{p}：并非所有样本都来自 {h} 在其代理所在的开机。")
         yield Problem("host", text.fill(p=pack.path("telemetry.jsonl"), h=account.host), pack.path("telemetry.jsonl"))
+    given = len(account.answered.get("sample", {}))
+    if pack.samples is not None and len(pack.samples) != given:
+        text = Text("{p}: {n} samples are here, and {h} gave {m}.", "{p}：此处有 {n} 个样本，而 {h} 给出 {m} 个。")
+        where = pack.path("telemetry.jsonl")
+        yield Problem("host", text.fill(p=where, n=len(pack.samples), h=account.host, m=given), where)
 
 
 def clocks_known(packs: Sequence[Pack]) -> Text | None:

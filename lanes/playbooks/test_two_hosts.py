@@ -45,13 +45,19 @@ def plan() -> Plan:
     return parse_plan(merged(demo, {"workload": SMALL}, tiers, short))
 
 
+def two_hosts(made: PlaybookLab) -> PlaybookLab:
+    """Add a load generator and an engine host, whose GPU cache is smaller than what is stored: the tier has to serve."""
+    made.add("gpu01", qg_attend={"address": "127.0.0.2", "port": free_port()})
+    made.add("load01")
+    made.members = {"engine": ["gpu01"], "loadgen": ["load01"], "attended": ["gpu01"]}
+    return made
+
+
 @pytest.fixture(scope="module")
 def lab() -> Iterator[PlaybookLab]:
-    """A load generator and an engine host, deployed."""
+    """Two hosts, deployed."""
     with playbook_lab() as made:
-        made.add("gpu01", qg_attend={"address": "127.0.0.2", "port": free_port()})
-        made.add("load01")
-        made.members = {"engine": ["gpu01"], "loadgen": ["load01"], "attended": ["gpu01"]}
+        two_hosts(made)
         done = made.play("deploy.yml", made.variables({"key": "deploy"}))
         assert done.rc == 0, done.output
         assert not (Path(made.hosts["load01"]["qg_root"]) / "engine").exists()  # it needs none
@@ -62,6 +68,7 @@ def lab() -> Iterator[PlaybookLab]:
 def variables(lab: PlaybookLab, step: StepSpec, fence: int, gate: str) -> dict[str, Any]:
     given = {"key": step.key, "timeout_s": step.timeout_s, **step.params}
     known = lab.variables(given, attempt={"fence": fence, "gate": gate, "id": f"{ATTEMPT}-{gate.lower()}"})
+    known["site"]["engine"]["physics"]["hbm_tokens"] = 65536
     job = f"{ATTEMPT}-{gate.lower()}-{step.key}"
     return {**known, "plan": json.loads(plan().canonical()), "step": given, "job": {"id": job, "offsets": {}, "attend_key": "7c" * 32}}
 
@@ -132,19 +139,21 @@ def _deployed(lab: PlaybookLab) -> dict[str, bytes]:
         return {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
 
 
-def test_the_service_starts_asks_and_collects_both_hosts_and_no_event_shows_their_key(lab: PlaybookLab, state: Path) -> None:
-    hosts = {
-        "gpu01": {"groups": ["engine"], "attend": {"address": "127.0.0.2", "port": free_port()}},
-        "load01": {"groups": ["loadgen"]},
-    }
-    hosts = {name: {**host, "connection": "local", "root": lab.hosts[name]["qg_root"]} for name, host in hosts.items()}
-    steps = [step for step in g2_baseline.steps(plan()) if step.key in ("deploy", "run-1")]
-    attempt_id = make_attempt(*steps, hosts=hosts)
-    with write_session() as s:
-        engagement = s.get_one(Engagement, s.get_one(Attempt, attempt_id).engagement_id)
-        engagement.targets = {**lab.variables()["site"], **engagement.targets}
-    attempt = drive(attempt_id, until=ended)
-    assert (attempt.status, attempt.problem) == ("finished", None)
+def test_the_service_starts_asks_and_collects_both_hosts_and_no_event_shows_their_key(state: Path) -> None:
+    with playbook_lab() as own:
+        two_hosts(own)
+        hosts: dict[str, Any] = {
+            "gpu01": {"groups": ["engine"], "attend": own.hosts["gpu01"]["qg_attend"]},
+            "load01": {"groups": ["loadgen"]},
+        }
+        hosts = {name: {**host, "connection": "local", "root": own.hosts[name]["qg_root"]} for name, host in hosts.items()}
+        steps = [step for step in g2_baseline.steps(plan()) if step.key in ("deploy", "run-1")]
+        attempt_id = make_attempt(*steps, hosts=hosts)
+        with write_session() as s:
+            engagement = s.get_one(Engagement, s.get_one(Attempt, attempt_id).engagement_id)
+            engagement.targets = {**own.variables()["site"], **engagement.targets}
+        attempt = drive(attempt_id, until=ended)
+        assert attempt.status == "finished", attempt.problem
     with read_session() as s:
         brought = set(s.scalars(select(EvidenceFile.path).where(EvidenceFile.attempt_id == attempt_id)))
     wanted = {("load01", name) for name in RUN_PACK} | {("gpu01", name) for name in ATTEND_PACK}

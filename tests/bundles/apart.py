@@ -45,6 +45,8 @@ def _put_apart(evidence: Evidence, step: str) -> None:
     evidence.lines(step, "coldness.jsonl", lambda _: cold)
     if evidence.path(step, "telemetry.jsonl") in evidence.files:
         place = {"host": ENGINE_HOST, "boot_id": THERE}
+        stamps = [{"mono_ns": row["mono_ns"] + AHEAD, "wall_ns": 10**18, "boot_id": THERE} for row in evidence.rows(step, "telemetry.jsonl")]
+        account += [{**stamp, "verb": "sample", "error": None} for stamp in stamps]
         evidence.lines(step, "telemetry.jsonl", lambda rows: [{**row, "on": {**place, "mono_ns": row["mono_ns"] + AHEAD}} for row in rows])
     job = evidence.read(step, "job.json")
     folder, name = f"evidence/{step}/{ENGINE_HOST}", f"{ATTEMPT}-{step}"

@@ -107,6 +107,13 @@ def test_samples_of_another_boot_of_the_engines_host_are_never_a_pass() -> None:
     assert "not all samples are of" in evidence_of(judge(evidence.bundle()))["reason"]["en"]
 
 
+def test_a_sample_that_the_engines_host_gave_and_the_driver_left_out_is_missed() -> None:
+    evidence = g4_evidence()
+    put_apart(evidence, g4_soak.steps(evidence.plan))
+    evidence.lines("soak", "telemetry.jsonl", lambda rows: [row for n, row in enumerate(rows) if n != 7], renumber=True)
+    assert f"and {ENGINE_HOST} gave" in evidence_of(judge(evidence.bundle()))["reason"]["en"]
+
+
 def test_a_moment_of_the_driver_lies_at_its_latest_on_the_other_clock() -> None:
     on = {"host": ENGINE_HOST, "boot_id": THERE, "mono_ns": 1_000 + AHEAD, "asked_ns": 400, "answered_ns": 1_000}
     assert on_that_clock({"on": on}, 500) == 500 + AHEAD + 600  # the clocks differ by AHEAD to AHEAD + 600
