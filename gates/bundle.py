@@ -17,7 +17,7 @@ from typing import Any
 from gates.bundle_form import INPUTS, MANIFEST, VERDICT, Unreadable, check_manifest, document, match_members
 from gates.bundle_source import DAMAGE, open_source
 from gates.canonical import canonical_bytes, sha256_hex
-from gates.model import Reading
+from gates.model import ATTENDED, Reading
 from gates.plan import InvalidPlan, Plan, load_plan
 from gates.system_words import said
 from gates.version import JUDGE_VERSION, RULES_HASH
@@ -140,7 +140,10 @@ class Bundle:
         return tuple(path for path in sorted(self.files) if path.startswith(prefix))
 
     def hosts(self, group: str) -> tuple[str, ...]:
-        """Return the hosts of an inventory group, as the engagement states them."""
+        """Return the hosts of an inventory group, as the engagement states them; ATTENDED follows from two of its groups."""
+        if group == ATTENDED:
+            engines, drivers = self.hosts("engine"), self.hosts("loadgen")
+            return engines if drivers and not set(engines) & set(drivers) else ()
         groups = self.inputs.get("hosts")
         names = groups.get(group) if isinstance(groups, Mapping) else None
         return tuple(str(n) for n in names) if isinstance(names, list) else ()

@@ -44,7 +44,10 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     gathered = gather(plan, bundle, declared)
     claims = leave_out(plan, run_claims(gathered.findings))
     standing = Standing(not gathered.problems, claims)
-    checks = [evidence_check("G2", plan, gathered.problems, len(wanted_files(bundle, declared))), validity_check("G2", plan, standing)]
+    checks = [
+        evidence_check("G2", plan, gathered.problems, len(wanted_files(bundle, declared)), gathered.findings.runs),
+        validity_check("G2", plan, standing),
+    ]
     for tier in plan.workload.tiers:
         checks += [_repeatable(plan, gathered.findings, standing, tier, what) for what in ("ttft_p50", "throughput")]
     volume = (*volume_checks(plan, bundle), *rig_checks("G2", plan, bundle, gathered.findings.runs))

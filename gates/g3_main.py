@@ -67,7 +67,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     claims = leave_out(plan, (*run_claims(data), *_cross_claims(plan, data, bundle))) if data.runs else ()
     standing = Standing(not problems, claims)
     checks: list[CheckResult] = [
-        evidence_check("G3", plan, problems, len(wanted_files(bundle, declared))),
+        evidence_check("G3", plan, problems, len(wanted_files(bundle, declared)), gathered.findings.runs),
         validity_check("G3", plan, standing),
         *product_checks(data, standing),
     ]

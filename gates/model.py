@@ -24,6 +24,9 @@ class Verdict(StrEnum):
     INVALID = "invalid"
 
 
+# The engine hosts whose engine is driven from elsewhere: all of the group `engine`, where no load generator is one of them. It follows from the
+# inventory and stands in no engagement.
+ATTENDED = "attended"
 MORE_PAIRS = "more_pairs"  # what would answer an inconclusive check: run pairs beyond those that were measured
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from gates.model import StepKind, StepSpec
+from gates.model import ATTENDED, StepKind, StepSpec
 from gates.text import Text
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ CELLS = "cells.jsonl"
 NEVER_IN_A_REHEARSAL = (StepKind.JUDGE, StepKind.REPORT)
 SOAK_PACK = (*RUN_PACK, "telemetry.jsonl", "events.jsonl")
 MEASURED_ON = "loadgen"  # the inventory group whose hosts run the detached job
+ATTEND_PACK = ("job.json", "started", "asked.jsonl", "exit.json", "pack.json")  # of an engine host that is driven from elsewhere
 
 _ARMS = {
     "baseline": Text("baseline", "基线"),
@@ -82,7 +83,7 @@ def run_step(plan: Plan, *, key: str, arm: str, run_index: int, prompts: str, st
             **({"ahead": ahead} if ahead and store and plan.arms.recovers(arm) else {}),
             **({"cells": list(work.cells)} if work.cells else {}),
         },
-        expects={MEASURED_ON: (*RUN_PACK, CELLS) if work.cells else RUN_PACK},
+        expects={MEASURED_ON: (*RUN_PACK, CELLS) if work.cells else RUN_PACK, ATTENDED: ATTEND_PACK},
         changes_target=True,
         measured=True,
         timeout_s=_timeout(plan, work.run_timeout.base),
@@ -95,7 +96,7 @@ def with_clients(plan: Plan, step: StepSpec) -> StepSpec:
         return step
     asked = [{"tool": client.tool, "tier": client.tier, "requests": client.requests} for client in plan.workload.clients]
     names = tuple(dict.fromkeys((*step.expects[MEASURED_ON], CELLS)))
-    return replace(step, params={**step.params, "clients": asked}, expects={MEASURED_ON: names})
+    return replace(step, params={**step.params, "clients": asked}, expects={**step.expects, MEASURED_ON: names})
 
 
 def without_repeats(step: StepSpec) -> StepSpec:
@@ -132,7 +133,7 @@ def soak_step(plan: Plan) -> StepSpec:
             "warmup": work.warmup_requests,
             "canary": True,
         },
-        expects={MEASURED_ON: SOAK_PACK},
+        expects={MEASURED_ON: SOAK_PACK, ATTENDED: ATTEND_PACK},
         changes_target=True,
         measured=True,
         timeout_s=whole + _timeout(plan, work.run_timeout.base),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.engagements.drivers import check_cells, check_drivers
 from app.engagements.engine_keys import check_engine_keys
 from app.engagements.network import check_pairs, check_switches, check_with_plan
 from app.engagements.shape import FILE
@@ -94,6 +95,7 @@ def _checked(document: Any) -> tuple[Any, Plan | None, list[SchemaProblem]]:
         )
     if plan and read is not BAD:
         check_with_plan(read["targets"], plan, problems)
+        check_cells(read["targets"], plan, problems)
     return read, plan, problems.found
 
 
@@ -234,7 +236,7 @@ def _check_hosts(targets: dict[str, Any], problems: Problems) -> None:
                 f"no host is in the group {group}, which every measuring gate needs.",
                 f"没有主机属于 {group} 组，而各测量门禁都需要它。",
             )
-    _check_drivers(targets["hosts"], problems)
+    check_drivers(targets, problems)
     check_pairs(targets, problems)
     check_switches(targets, problems)
     if targets["engine"].get("kind") == "sglang":
@@ -245,26 +247,6 @@ def _check_hosts(targets: dict[str, Any], problems: Problems) -> None:
         )
     if not targets["simulated"]:
         _check_real(targets, problems)
-
-
-def _check_drivers(hosts: dict[str, Any], problems: Problems) -> None:
-    """Refuse, before anything is stored or measured, what no run could be judged on: several load generators, and one apart from its engine."""
-    drivers = [name for name, host in hosts.items() if "loadgen" in host["groups"]]
-    if len(drivers) > 1:
-        problems.add(
-            "targets.hosts",
-            f"{', '.join(drivers)} are in the group loadgen, and a run is driven by one host. Leave one of them there; several engine instances on a "
-            "host are targets.engine.instances.",
-            f"{'、'.join(drivers)} 均属于 loadgen 组，而一轮只由一台主机驱动。请只保留一台；同一主机上的多个引擎实例请用 targets.engine.instances。",
-        )
-    for name in drivers:
-        if "engine" not in hosts[name]["groups"]:
-            problems.add(
-                f"targets.hosts.{name}.groups",
-                "this load generator is no engine host. The host that drives a run also restarts the engine, empties its caches and counts its "
-                "bytes, so both must be one host: add engine.",
-                "该负载机不是引擎主机。驱动测量的主机同时负责重启引擎、清空缓存并统计读写字节，二者须为同一主机：请加入 engine。",
-            )
 
 
 def _check_real(targets: dict[str, Any], problems: Problems) -> None:

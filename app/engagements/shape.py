@@ -112,6 +112,7 @@ LINE = Keys(
     },
 )
 PIECE = Keys({"kind": Choice(tuple(KINDS)), "model": TEXT, "serial": TEXT}, {"slot": TEXT, "firmware": TEXT, "host": NAME, "note": TEXT})
+IP = Words(r"[0-9A-Fa-f:.]{3,45}", "an IP address", "IP 地址")
 HOST = Keys(
     {"groups": Items(Choice(GROUPS)), "connection": Choice(("local", "ssh"))},
     {
@@ -125,6 +126,7 @@ HOST = Keys(
         "become": YesNo(),
         "become_user": Words(r"[a-z_][a-z0-9_-]{0,31}", "a user name", "用户名"),
         "become_password": SecretRef(),
+        "attend": Keys({"address": IP, "port": Whole(1, 65535)}),
         "host_key": Words(r"[^\x00-\x1f\x7f]{1,1000}", "the host's public key, one line", "主机公钥，单行"),
         "python": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径"),
         "root": Words(r"/[^\x00-\x1f\x7f]{1,200}", "an absolute path", "绝对路径"),

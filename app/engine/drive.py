@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,11 @@ class Order:
     grace_s: int = GRACE_S
     light: bool = False  # takes seconds and comes by the thousand: rarely looked at, decided with its last events, its files removed
     hurry: bool = False  # all hosts at once, and none is waited for that does not answer (runs.PlaybookRun)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return the values of the order that no event may show."""
+        return (str(self.job["attend_key"]),) if self.job.get("attend_key") else ()
 
 
 @dataclass
@@ -240,7 +245,7 @@ def _run(ctx: Ctx, order: Order, name: str) -> PlaybookRun:
         step_key=ctx.current.key,
         name=name,
         playbook=playbook_path(order.playbook),
-        inventory=ctx.inventory,
+        inventory=replace(ctx.inventory, secrets=(*ctx.inventory.secrets, *order.secrets)),
         variables=ctx.variables(job=order.job),
         timeout_s=order.timeout_s,
         node=ctx.node,

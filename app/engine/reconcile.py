@@ -15,7 +15,7 @@ from app.engine.spoken import said
 from app.targets.inventory import Inventory
 
 # The tasks of job_start.yml from which on a host may have the job. Linear play: a host that failed before never got to them.
-HANDS_OVER = ("Hand the job to the probe", "reply")
+HANDS_OVER = ("Hand the job to the probe", "See that the job was started", "reply")
 
 
 def covered(playbook: Path, inventory: Inventory, groups: Iterable[str] = ()) -> list[str]:

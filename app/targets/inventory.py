@@ -13,6 +13,7 @@ from typing import Any
 
 from app.kit.errors import Refused
 from app.targets.credentials import credential_path, secret_of
+from gates.model import ATTENDED
 from gates.text import Text
 
 GROUPS = ("engine", "storage", "loadgen", "bmc")
@@ -111,11 +112,14 @@ def build(*, code: str, targets: dict[str, Any], state_dir: Path) -> Inventory:
         passwords = _passwords(host)
         hostvars[name].update({**_become(host), **passwords})
         secrets += passwords.values()
+    groups[ATTENDED] = [] if set(groups["engine"]) & set(groups["loadgen"]) or not groups["loadgen"] else list(groups["engine"])
+    for name in groups[ATTENDED]:
+        hostvars[name]["qg_attend"] = {**((described[name] or {}).get("attend") or {})}  # needed at entry: app/engagements/drivers.py
     return Inventory(groups, hostvars, "".join(f"{line}\n" for line in keys), tuple(secrets), addresses, host_keys)
 
 
 def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name) or name in GROUPS:
+    if not _NAME.fullmatch(name) or name in (*GROUPS, ATTENDED):
         raise Refused(
             "host_name",
             Text(

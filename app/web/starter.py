@@ -24,7 +24,7 @@ packing_list:
   - {kind: array, model: FX100, serial: 序列号, host: array01}
 targets:
   simulated: false
-  hosts:            # credential: <状态目录>/credentials/ 下的 SSH 私钥文件；host_key: 主机公钥
+  hosts:            # credential: <状态目录>/credentials/ 下的 SSH 私钥文件；host_key: 主机公钥；独立负载机见用户指南（attend）
     gpu01: {groups: [engine, loadgen], connection: ssh, address: 10.0.0.11, user: quadgate, credential: ssh-gpu01, host_key: ssh-ed25519 AAAA}
     array01: {groups: [storage], connection: ssh, address: 10.0.0.21, user: quadgate, credential: ssh-array01, host_key: ssh-ed25519 AAAA}
   engine:           # kind: vllm；其余各键（并行度、offload、fabric、array、volume）见 playbooks/inventories/example/engagement.yaml

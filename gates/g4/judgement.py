@@ -56,7 +56,10 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
     claims = leave_out(plan, found)
     standing = Standing(not problems, claims)
     untold = (*not_tested(plan), *counters_left_out(plan))
-    checks: list[CheckResult] = [evidence_check("G4", plan, problems, len(wanted_files(bundle, declared))), validity_check("G4", plan, standing)]
+    checks: list[CheckResult] = [
+        evidence_check("G4", plan, problems, len(wanted_files(bundle, declared)), data.runs),
+        validity_check("G4", plan, standing),
+    ]
     if soak is None:
         nothing = Text("There is no soak to judge.", "没有可判定的稳定性运行。")
         change = Text("a soak whose requests and samples were brought whole would tell", "完整带回请求与样本的稳定性运行方可判定")

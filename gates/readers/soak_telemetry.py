@@ -52,6 +52,7 @@ class SoakTelemetry:
     served: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # requests that the engine counted as ended, -1 for untold
     hits_known: int = 0  # samples that show the tier's hits
     hits_grown: Decimal = Decimal(0)  # tokens, added up over restarts of the engine
+    places: frozenset[tuple[Any, Any]] = frozenset()  # (host, boot) that the samples were taken on, (None, None) for the driver's own
 
     def __len__(self) -> int:
         return len(self.mono)
@@ -72,11 +73,12 @@ class _Samples:
     lives: dict[tuple[int, int], int] = field(default_factory=dict)
     hits: list[tuple[int, Decimal]] = field(default_factory=list)  # (seq, total)
     served: list[tuple[int, Decimal]] = field(default_factory=list)
+    places: set[tuple[Any, Any]] = field(default_factory=set)
 
     @property
     def wanted(self) -> Wanted:
         """Return what is taken out of each line."""
-        exact = frozenset({("boot_id",), ("engine", "pid"), ("engine", "start_ticks"), ("engine", "alive")})
+        exact = frozenset({("boot_id",), ("on", "host"), ("on", "boot_id"), ("engine", "pid"), ("engine", "start_ticks"), ("engine", "alive")})
         counts = (_MONO, *GAUGES.values(), *(("counters", name) for name in self.names))
         return _SeriesWanted(counts, (), exact)
 
@@ -124,6 +126,7 @@ class _Samples:
             served=_in_order(whole["seq"], self.served),
             hits_known=len(known),
             hits_grown=grown,
+            places=frozenset(self.places),
         )
 
     def _paths(self) -> dict[str, Path]:
@@ -133,6 +136,8 @@ class _Samples:
         """Add what all these samples have in common: the boot and the process."""
         size, boot = len(part["seq"]), row.get("boot_id")
         code = self.boots.setdefault(boot, len(self.boots)) if isinstance(boot, str) else -1
+        place = at(row, "on", "host"), at(row, "on", "boot_id")
+        self.places.add(place if all(word is None or isinstance(word, str) for word in place) else ("?", "?"))
         part["boot"] = np.full(size, code, dtype=np.int64)
         alive, pid, ticks = at(row, "engine", "alive"), count(at(row, "engine", "pid")), count(at(row, "engine", "start_ticks"))
         life = UNSEEN

@@ -10,6 +10,7 @@ from gates.model import Attribution, ClaimResult, ClaimStatus
 from gates.readers.prometheus import Sources, sources
 from gates.readers.strict import at, count, exact
 from gates.rules import cold_reset, doubtful
+from gates.rules.attended import on_that_clock
 from gates.rules.claim import Finding, Findings, Run, fold, holds, not_applicable, unknown
 from gates.rules.estimates import percent
 from gates.text import Text
@@ -151,7 +152,9 @@ def engine_restarted_cold(data: Findings, arm: str) -> ClaimResult:
             by_reset = cold_reset.asked(run) and before == now
             if by_reset and (fault := cold_reset.fault_of(run, cooled)):
                 yield fault
-            elif "engine_before" not in cooled or (before is None and (cooled["engine_before"] is not None or not _started_in_cool(run, now))):
+            elif "engine_before" not in cooled or (
+                before is None and (cooled["engine_before"] is not None or not _started_in_cool(run, cooled, now))
+            ):
                 yield unknown(
                     run,
                     "nothing shows that the engine was started anew: no process before cooling was noted.",
@@ -189,11 +192,12 @@ def _process(value: Any) -> tuple[int, int] | None:
     return None if pid is None or ticks is None else (pid, ticks)
 
 
-def _started_in_cool(run: Run, process: tuple[int, int]) -> bool:
-    """Return whether a process began after the phase `cool` did: /proc counts its start in ticks of the same clock, up to suspends."""
+def _started_in_cool(run: Run, cooled: dict[str, Any], process: tuple[int, int]) -> bool:
+    """Return whether a process began after the phase `cool` did: /proc counts its start in ticks of its host's clock, up to suspends."""
     phase = run.pack.phase("cool")
     begun = count(at(phase, "started_ns"))
-    return begun is not None and process[1] * 10**9 // _TICKS_PER_S + 10**9 // _TICKS_PER_S >= begun
+    there = None if begun is None else on_that_clock(cooled, begun)
+    return there is not None and process[1] * 10**9 // _TICKS_PER_S + 10**9 // _TICKS_PER_S >= there
 
 
 def array_cold(data: Findings, arm: str) -> ClaimResult:

@@ -10,10 +10,11 @@ from typing import Any
 
 from gates import declared_common, remedies
 from gates.bundle import INPUTS, Bundle
-from gates.model import CheckResult, Problem, StepKind, StepSpec, Verdict
+from gates.model import ATTENDED, CheckResult, Problem, StepKind, StepSpec, Verdict
 from gates.plan import Plan
 from gates.readers.run_pack import Pack, read_pack
 from gates.readers.strict import at, count
+from gates.rules import attended
 from gates.rules.claim import Findings, Run
 from gates.rules.estimates import tier_stats
 from gates.text import Text
@@ -41,17 +42,23 @@ def gather(plan: Plan, bundle: Bundle, steps: Sequence[StepSpec], *, known: Sequ
         pack = read_pack(bundle, step.key, hosts[0], names, plan.g4.fatal_counters)
         problems += [p for p in pack.problems if p.code != "missing"]  # missing files are listed by identity already
         problems += [*_wrong_job(bundle, step, pack), *_phase_problems(step, pack), *_several_boots(step, pack)]
+        problems += attended.problems(bundle, step, pack)
         tiers = [int(t["tier"]) for t in step.params["tiers"]]
         stats = {tier: tier_stats(pack.of("measure", tier), tier) for tier in tiers}
         runs.append(Run(step, pack, {tier: found for tier, found in stats.items() if found is not None}))
     return Gathered(Findings(plan, tuple(runs)), tuple(problems))
 
 
-def evidence_check(gate: str, plan: Plan, problems: Sequence[Problem], wanted: int) -> CheckResult:
-    """Return the check that all evidence is there. Anything missing is inconclusive, never a pass."""
+def evidence_check(gate: str, plan: Plan, problems: Sequence[Problem], wanted: int, runs: Sequence[Run]) -> CheckResult:
+    """Return the check that all evidence is there. Anything missing is inconclusive, never a pass.
+
+    Of runs whose engine is driven from elsewhere it says how far the two hosts' clocks are known.
+    """
     blank = declared_common.evidence(gate).blank(plan)
     if not problems:
         reason = Text("All evidence that the plan asks for is there: {n} files.", "计划要求的证据齐全：{n} 个文件。").fill(n=wanted)
+        apart = attended.clocks_known([run.pack for run in runs])
+        reason = Text(reason.en + apart.en, reason.zh + apart.zh) if apart else reason
         return replace(blank, verdict=Verdict.PASS, reason=reason, value=Decimal(0))
     listed = "; ".join(p.message.en for p in problems[:5])
     listed_zh = "；".join(p.message.zh for p in problems[:5])
@@ -89,7 +96,7 @@ def _missing_files(bundle: Bundle, steps: Sequence[StepSpec]) -> list[Problem]:
     problems = []
     for step in steps:
         for group, names in step.expects.items():
-            if names and not bundle.hosts(group):
+            if names and group != ATTENDED and not bundle.hosts(group):
                 text = Text("{s}: the engagement names no host in the group {g}.", "{s}：项目未给出分组 {g} 的主机。").fill(s=step.key, g=group)
                 problems.append(Problem("no_host", text, INPUTS))
     for path, step, host in wanted_files(bundle, steps):
@@ -122,6 +129,8 @@ def _job_hosts(bundle: Bundle, step: StepSpec) -> tuple[tuple[str, ...], tuple[s
     hosts: list[str] = []
     names: list[str] = []
     for group, files in step.expects.items():
+        if group == ATTENDED:  # what serves the job is told by rules.attended
+            continue
         hosts += [h for h in bundle.hosts(group) if h not in hosts]
         names += files
     return tuple(hosts), tuple(names)

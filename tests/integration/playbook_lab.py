@@ -59,6 +59,7 @@ class PlaybookLab:
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     groups: tuple[str, ...] = ("engine", "loadgen")
+    members: dict[str, list[str]] = field(default_factory=dict)  # of groups that do not hold every host
 
     def __post_init__(self) -> None:
         self.probe = self.folder / "probe.pyz"
@@ -93,8 +94,9 @@ class PlaybookLab:
 
     def play(self, playbook: str, variables: dict[str, Any], *arguments: str) -> Played:
         """Run a playbook and read what it said."""
-        members = {"hosts": {name: {} for name in self.hosts}}
-        inventory = {"all": {"hosts": self.hosts, "children": dict.fromkeys(self.groups, members)}}
+        groups = {**{group: list(self.hosts) for group in self.groups}, **self.members}
+        children = {group: {"hosts": {name: {} for name in names}} for group, names in groups.items()}
+        inventory = {"all": {"hosts": self.hosts, "children": children}}
         for name, document in (("inventory.json", inventory), ("vars.json", variables)):
             (self.folder / name).write_text(json.dumps(document))
         control = Path(tempfile.mkdtemp(prefix="qgc-"))  # a socket's path must stay below 108 bytes
@@ -145,12 +147,13 @@ class PlaybookLab:
 
 
 def _replies(output: str) -> dict[str, Any]:
-    """Return the JSON of the task `reply` by host, from a command's stdout or a debug's msg."""
-    block = output.partition("TASK [reply]")[2].partition("\nTASK [")[0].partition("\nPLAY ")[0]
+    """Return the JSON of the tasks `reply` by host, from a command's stdout or a debug's msg; several plays may have one."""
     found = {}
-    for host, text in re.findall(r"^(?:ok|changed): \[([^\]]+)\] => (\{.*?\n?\})(?=\n(?:ok|changed|skipping|fatal)|\s*\Z)", block, re.M | re.S):
-        data = json.loads(text)
-        found[host] = json.loads(data["stdout"]) if "stdout" in data else data.get("msg")
+    for block in output.split("TASK [reply]")[1:]:
+        said = block.partition("\nTASK [")[0].partition("\nPLAY ")[0]
+        for host, text in re.findall(r"^(?:ok|changed): \[([^\]]+)\] => (\{.*?\n?\})(?=\n(?:ok|changed|skipping|fatal)|\s*\Z)", said, re.M | re.S):
+            data = json.loads(text)
+            found[host] = json.loads(data["stdout"]) if "stdout" in data else data.get("msg")
     return found
 
 

@@ -114,9 +114,10 @@ def test_only_a_host_that_stopped_before_the_job_was_handed_over_proves_that_it_
 def test_the_real_playbook_hands_over_in_the_task_that_the_engine_knows() -> None:
     import yaml
 
-    play = yaml.safe_load(JOB_START.read_text(encoding="utf-8"))[0]
+    attendant, play = yaml.safe_load(JOB_START.read_text(encoding="utf-8"))
     assert [task["name"] for task in play["tasks"]] == list(reconcile.HANDS_OVER)
     assert not play.get("strategy")  # linear: a host that failed never gets to a later task
+    assert (attendant["hosts"], attendant["any_errors_fatal"]) == ("attended", True)  # no attendant, no job: app/engine/steps/job.py relies on it
 
 
 def test_a_start_that_failed_before_the_hand_over_counts_no_more_and_counts_again_when_retried(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,12 +17,16 @@ from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, Forbidden, NotFound
 from app.targets.inventory import build
 from app.web.starter import STARTER
+from gates.model import ATTENDED
 from gates.plan import parse_plan
 from tests.people import Cast
 from tests.scenes import DEMO, engage, run
 
 PAIR = "host: array01, interface: ens8f0np0, far_host: {far}, far_interface: ens3f0np0, far_address: 127.0.0.1"
 PAIRS = "  rdma_bandwidth: {{pairs: [{{" + PAIR + "}}]}}\n  rack: lab"
+ONE = "{groups: [engine, loadgen], connection: local}"
+APART = "{{groups: [loadgen], connection: local}}\n    gpu02: {{groups: [engine], connection: local{attend}}}"
+PLACE = ", attend: {{address: {}, port: {}}}"
 CHANGES = {
     "unknown key": ("order:", "colour: blue\norder:", "/colour", "unknown"),
     "unknown key deep down": ("  quantity: 1\n", "  quantity: 1\n  qty: 2\n", "/order/qty", "unknown"),
@@ -33,11 +37,26 @@ CHANGES = {
     "host without a group": ("groups: [storage]", "groups: []", "/targets/hosts/array01/groups", "no group"),
     "no load generator": ("[engine, loadgen]", "[engine]", "/targets/hosts", "loadgen"),
     "two load generators": ("groups: [storage]", "groups: [engine, loadgen]", "/targets/hosts", "driven by one host"),
-    "a load generator apart from its engine": (
-        "{groups: [engine, loadgen], connection: local}",
-        "{groups: [loadgen], connection: local}\n    gpu02: {groups: [engine], connection: local}",
-        "/targets/hosts/gpu01/groups",
-        "must be one host",
+    "a load generator apart, and no place for the attendant": (ONE, APART.format(attend=""), "/targets/hosts/gpu02/attend", "needs an attendant"),
+    "an attendant on every address": (ONE, APART.format(attend=PLACE.format("0.0.0.0", 7)), "/targets/hosts/gpu02/attend/address", "one address"),
+    "an attendant by name": (ONE, APART.format(attend=PLACE.format("gpu02", 7)), "/targets/hosts/gpu02/attend/address", "IP address"),
+    "an attendant on the engine's port": (
+        ONE,
+        APART.format(attend=PLACE.format("127.0.0.2", 18461)),
+        "/targets/hosts/gpu02/attend/port",
+        "port of the engine",
+    ),
+    "an attendant where nobody drives from elsewhere": (
+        "[storage], connection: local",
+        "[storage], connection: local" + PLACE.format("127.0.0.2", 7),
+        "/targets/hosts/array01/attend",
+        "leave it out",
+    ),
+    "a load generator apart from two engine hosts": (
+        ONE,
+        APART.format(attend=PLACE.format("127.0.0.2", 7)) + "\n    gpu03: {groups: [engine], connection: local" + PLACE.format("127.0.0.3", 7) + "}",
+        "/targets/hosts",
+        "drives one engine host",
     ),
     "ssh without an address": ("[storage], connection: local", "[storage], connection: ssh", "/targets/hosts/array01/address", "address"),
     "unknown host": ("host: array01}", "host: array09}", "/packing_list/0/host", "array09"),
@@ -94,6 +113,23 @@ def test_a_wrong_file_is_refused_with_a_sentence_in_both_languages_that_names_th
     assert found.text("zh_CN") != found.text("en")
     said = str(caught.value) + "".join(e.text("zh_CN") for e in caught.value.errors)
     assert "hunter22" not in said
+
+
+def test_a_load_generator_of_its_own_is_told_where_the_attendant_of_the_engines_host_listens(state: Path) -> None:
+    file = read_file(DEMO.replace(ONE, APART.format(attend=PLACE.format("127.0.0.2", 18460)), 1))
+    inventory = build(code="X", targets=file.targets, state_dir=state)
+    assert inventory.members(ATTENDED) == ["gpu02"]
+    assert inventory.hostvars["gpu02"]["qg_attend"] == {"address": "127.0.0.2", "port": 18460}
+    assert build(code="X", targets=read_file(DEMO).targets, state_dir=state).members(ATTENDED) == []
+
+
+def test_cells_that_read_the_engines_own_medium_need_a_load_generator_that_is_there() -> None:
+    asks = DEMO.replace(ONE, APART.format(attend=PLACE.format("127.0.0.2", 18460)), 1).replace(
+        "plan:\n", "plan:\n  workload: {cells: [checkpoint]}\n", 1
+    )
+    with pytest.raises(BadInput) as caught:
+        read_file(asks)
+    assert "/plan/workload/cells" in [e.pointer for e in caught.value.errors]
 
 
 def test_vllm_on_a_cpu_is_no_real_target_and_vllm_itself_is() -> None:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from app.engine import counting, drive, reconcile, rounds, words
+from app.engine.attend_key import key_of
 from app.engine.bring import bring, unpacked
 from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome, done, failed
@@ -29,6 +30,8 @@ from app.engine.policy import (
 )
 from app.engine.steps import journal, reboot
 from app.engine.steps.hosts import hold, outgrow
+from app.targets.inventory import Inventory
+from gates.model import ATTENDED
 from gates.transitions import Event, RunStatus
 
 START, POLL, COLLECT = "start", "poll", "collect"
@@ -89,6 +92,8 @@ def _ask_again(ctx: Ctx) -> Outcome:
 def _order(ctx: Ctx, phase: str) -> drive.Order:
     step = ctx.current
     job = {"id": _job_id(ctx), "offsets": step.offsets or {}}
+    if phase == START and ctx.inventory.members(ATTENDED):
+        job["attend_key"] = key_of(_job_id(ctx))
     playbook, status = {START: (step.spec["playbook"], "starting"), POLL: ("job_poll.yml", "polling"), COLLECT: ("job_collect.yml", "collecting")}[
         phase
     ]
@@ -123,6 +128,17 @@ def _job_hosts(ctx: Ctx) -> list[str]:
     return list(dict.fromkeys(host for group in groups for host in ctx.inventory.members(group)))
 
 
+def may_have_it(inventory: Inventory, hosts: list[str], result: Mapping[str, Any]) -> list[str]:
+    """Return the hosts whose word tells whether a start that failed handed over the job.
+
+    The attendant comes first (job_start.yml): where its play failed, that ended the playbook, and what no task reached has no job.
+    """
+    stats: Mapping[str, Mapping[str, int]] = result.get("stats") or {}
+    attended = [host for host in inventory.members(ATTENDED) if any((stats.get(kind) or {}).get(host) for kind in ("failures", "dark"))]
+    reached = {host for counts in stats.values() for host, n in (counts or {}).items() if n}
+    return attended if attended and not reached - set(attended) else hosts
+
+
 def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
     """Decide after the start playbook: the job runs, or a sentence says why not. An unknown outcome is asked again, which adopts."""
     order = _order(ctx, START)
@@ -137,7 +153,7 @@ def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
             return drive.begin(ctx, order, {**ended.memo, counting.DOUBT: True}, try_no=ctx.current.try_no + 1)
         outcome = failed(found[0], result=ended.memo)
         if counting.SINCE not in ended.memo:  # a soak that shall go on after a reboot has measured
-            outcome.attempt.update(counting.after_failed_start(ended.result, ended.memo, _job_hosts(ctx)))
+            outcome.attempt.update(counting.after_failed_start(ended.result, ended.memo, may_have_it(ctx.inventory, _job_hosts(ctx), ended.result)))
         return outcome
     replies: dict[str, dict[str, Any]] = ended.result.get("replies") or {}
     hosts = _job_hosts(ctx) or list(replies)

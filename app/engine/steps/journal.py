@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from gates.text import Text
 
 LIVE = ("records.jsonl", "telemetry.jsonl")
 HARMLESS = frozenset({"cool", "warmup"})  # phases that store, load and measure nothing: they can tell nothing of the product
-BEFORE_ALL = ("engine", "no_room", "over_quota")  # ends of a job that may come before anything was measured; its phases say whether they did
+BEFORE_ALL = ("engine", "attendant", "no_room", "over_quota")  # ends of a job that may come before anything was measured; its phases say whether
 REST_MAX = 8 * 1024 * 1024  # bytes of a journal that go into the live rows at the end; the evidence file holds all
 
 Write = Callable[[Session], None]
@@ -34,11 +35,13 @@ def chunks(ctx: Ctx, replies: Mapping[str, Mapping[str, Any]], staging: Path) ->
     """
     offsets = dict(ctx.current.offsets or {})
     writes: list[Write] = []
-    for host, reply in replies.items():
-        for name, chunk in samples.chunks_of(reply, staging, host).items():
+    brought = {host: samples.chunks_of(reply, staging, host) for host, reply in replies.items()}
+    names = Counter(name for found in brought.values() for name in found)
+    for found in brought.values():
+        for name, chunk in found.items():
             if name in LIVE:
                 writes += _take(ctx, name, chunk, offsets)
-            elif len(replies) == 1:  # offsets go by the journal's name, whoever wrote it
+            elif names[name] == 1:  # offsets go by the journal's name, whoever wrote it
                 offsets[name] = samples.rows_of(chunk, int(offsets.get(name, 0)))[1]
     return writes, offsets
 
@@ -123,11 +126,15 @@ def never_began(replies: Mapping[str, Mapping[str, Any]], packs: Path) -> dict[s
 
     Its engine did not come up, or there was no room for what it would write.
 
-    None in any doubt: a file that is missing or does not parse, another end, a phase that could tell something of the product.
+    None in any doubt: a file that is missing or does not parse, another end, a phase that could tell something of the product. An attendant makes no
+    request, so the job that it served tells.
     """
     said: dict[str, tuple[str, str]] = {}
     for host, reply in replies.items():
         folder = next(iter(sorted((packs / host).glob("*.d"))), None)
+        job = durable.read_json(folder / "job.json") if folder else None
+        if isinstance(job, Mapping) and job.get("kind") == "attend":
+            continue
         end = durable.read_json(folder / "exit.json") if folder else None
         error = end.get("error") if isinstance(end, Mapping) and end.get("outcome") == "error" else None
         if reply.get("state") != "exited" or folder is None or not isinstance(error, Mapping) or error.get("kind") not in BEFORE_ALL:

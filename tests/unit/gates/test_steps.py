@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from gates.model import StepKind
+from gates.model import ATTENDED, StepKind
 from gates.plan import parse_plan
 from gates.registry import GATES
-from gates.steps import RUN_PACK, SOAK_PACK, in_rehearsal
+from gates.steps import ATTEND_PACK, RUN_PACK, SOAK_PACK, in_rehearsal
 
 
 def test_there_are_four_gates_in_order_and_each_ends_in_judgement_and_report():
@@ -28,7 +28,7 @@ def test_g3_runs_abba_then_recompute_and_placebo_and_stores_once_an_arm():
     assert [s.params["repeat"] > 0 for s in runs] == [False, False, False, False, True, False]
     assert {s.params["set"] for s in runs[:5]} == {"g3"}
     assert runs[5].params["set"] != "g3"
-    assert all(s.expects == {"loadgen": RUN_PACK} and s.measured and s.changes_target for s in runs)
+    assert all(s.expects == {"loadgen": RUN_PACK, ATTENDED: ATTEND_PACK} and s.measured and s.changes_target for s in runs)
     assert runs[0].params["tiers"] == [{"tier": 8, "requests": 104}, {"tier": 16, "requests": 160}, {"tier": 32, "requests": 320}]
 
 
@@ -57,7 +57,7 @@ def test_only_the_time_of_the_soak_is_scaled(scale, seconds):
     assert soak.params["seconds"] == seconds
     assert soak.params["tier"] == 16
     assert soak.timeout_s > seconds
-    assert soak.expects == {"loadgen": SOAK_PACK}
+    assert soak.expects == {"loadgen": SOAK_PACK, ATTENDED: ATTEND_PACK}
     assert GATES["G3"].steps(plan)[0].params["tiers"][0]["requests"] == 104
 
 

@@ -15,6 +15,7 @@ from probe.cells import weight_files
 from probe.cells_io import NAME, read_tier, write_checkpoint
 from probe.cells_tools import bandwidth_matrix, raw_fio, steady
 from probe.coldness import drop_cache, residency
+from probe.engine_host import LocalHost
 from probe.errors import ProbeError, Refused
 from probe.files import walk_files
 from probe.jobspec import check
@@ -231,12 +232,12 @@ def test_the_journals_of_72_hours_are_reckoned_by_the_requests_and_not_by_what_t
 def test_a_soak_that_would_end_at_its_quota_is_refused_with_the_numbers_before_anything_starts(disk):
     spec = soak_of_72_hours(requests_per_s=9.0)
     with pytest.raises(Refused, match=r"need 2\.\d+ GB for 72\.0 h, and may take 2\.000 GB.*targets\.disk_quota_bytes") as caught:
-        before_job(disk, spec, 0)
+        before_job(disk, spec, 0, LocalHost(spec, disk).medium)
     assert caught.value.kind == "over_quota"
     spec["limits"]["disk_quota_bytes"] = 1 << 60
     spec["soak"]["seconds"] = 10**9
     with pytest.raises(Refused, match=r"The soak's journals, their pack and the engine's log needs .* GB free") as caught:
-        before_job(disk, spec, 0)
+        before_job(disk, spec, 0, LocalHost(spec, disk).medium)
     assert caught.value.kind == "no_room"
 
 
@@ -303,7 +304,7 @@ def test_a_job_that_stores_nothing_and_asks_only_new_prompts_needs_room_for_all_
     assert store_bytes(hits, 0) == 10 * 3 * (512 + 16 + 8)
     spec["engine"]["declared"]["kv_bytes_per_token"] = 10**15
     with pytest.raises(Refused, match="GB free"):
-        before_job(str(tmp_path), spec, 0)
+        before_job(str(tmp_path), spec, 0, LocalHost(spec, str(tmp_path)).medium)
 
 
 def test_a_rotation_that_fits_into_the_caches_above_the_tier_is_refused_where_they_are_known():

@@ -6,13 +6,12 @@ import sys
 import time
 
 import pytest
-from probe import engine as engine_module
-from probe import engine_control, engine_kill, proc
+from probe import engine_control, engine_host, engine_kill, proc
 from probe.engine import Engine
 from probe.engine_family import Family, procs_of
+from probe.engine_host import engine_row
 from probe.errors import Ended, ProbeError
 from probe.jobspec import check
-from probe.telemetry import engine_row
 
 from tests.ports import free_port
 from tests.unit.probe.kit import job_spec, kill, processes_with, wait_for
@@ -75,7 +74,7 @@ def engine(folder, limits=None, **spec):
 
 
 def test_a_model_may_load_for_as_long_as_the_job_file_says(tmp_path, monkeypatch):
-    monkeypatch.setattr(engine_module, "GRACE_S", 0.0)
+    monkeypatch.setattr(engine_host, "GRACE_S", 0.0)
     slow = {"start": [sys.executable, "-c", "import time; time.sleep(0.5)"]}
     engine(tmp_path, {"start_timeout_s": 3600}, control=slow).control("start")
     with pytest.raises(ProbeError, match=r"did not end within 0\.1 s"):

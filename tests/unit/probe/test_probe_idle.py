@@ -5,6 +5,7 @@ import time
 
 import pytest
 from probe import metrics
+from probe.engine_host import LocalHost
 from probe.errors import ProbeError
 from probe.idle import Quiet
 
@@ -34,7 +35,7 @@ def pages(monkeypatch):
 
 def wait(rule, *, urls=(URL,), timeout=20.0, page=None, kv_dirs=(), stored=True):
     spec = {"metrics_urls": list(urls), "idle": rule, "kv_dirs": list(kv_dirs)}
-    return Quiet(spec, page or (lambda: dict(CALM))).wait(time.sleep, timeout, stored)
+    return Quiet(spec, page or (lambda: dict(CALM)), LocalHost({"engine": spec}, "/")).wait(time.sleep, timeout, stored)
 
 
 def test_storing_has_ended_when_the_counters_of_the_offload_s_own_endpoint_stand_still(pages):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from probe.coldness import mount_of
+from probe.engine_host import LocalHost
 from probe.errors import Refused
 from probe.medium import declared_names, names_of, require_declared, transports, transports_of_device
 from probe.preflight import before_job
@@ -74,10 +75,10 @@ def test_the_transport_of_drives_is_found_below_a_raid_a_partition_and_a_subsyst
 
 def test_a_job_asks_again_before_its_first_request_since_a_host_may_have_rebooted(tmp_path):
     spec = job_spec("run", 1, engine={"kv_dirs": [str(ROOT)], "media": [declared(ROOT)]})
-    assert before_job(str(tmp_path), spec, 0)
+    assert before_job(str(tmp_path), spec, 0, LocalHost(spec, str(tmp_path)).medium)
     spec["engine"]["media"] = [declared(ROOT, mount_point="/mnt/quadgate/array")]
     with pytest.raises(Refused) as refused:
-        before_job(str(tmp_path), spec, 0)
+        before_job(str(tmp_path), spec, 0, LocalHost(spec, str(tmp_path)).medium)
     assert refused.value.kind == "other_medium"
 
 

@@ -85,7 +85,16 @@ def known(root: str, attempt: str) -> List[str]:
 
 
 def _measured(folder: str) -> bool:
-    """Tell it of one job, by its phases: each is journaled at its end, also by a job that is stopped, and before any later request begins."""
+    """Tell it of one job, by its phases: each is journaled at its end, also by a job that is stopped, and before any later request begins.
+
+    An attendant makes no request: of what its driver did the driver's host tells.
+    """
+    try:
+        with open(os.path.join(folder, "job.json"), encoding="utf-8") as stream:
+            if json.load(stream).get("kind") == "attend":
+                return False
+    except (OSError, ValueError, AttributeError):
+        pass
     try:
         with open(os.path.join(folder, "phases.jsonl"), encoding="utf-8") as stream:
             rows = [json.loads(line) for line in stream]

@@ -2,6 +2,7 @@
 
 `python3 -I - ORDER` with ORDER a JSON object {probe, root, attempt, fence, job, files: {path: content}, spec, kv_dirs, media, store, kv_bytes}. A run
 that only measures needs no engine yet: its job restarts the engine itself, to begin cold. Once the job is known, nothing is touched.
+An attendant of another job that still waits for its driver is ended first: when it gave up, it would end the engine of this one.
 """
 
 from __future__ import annotations
@@ -52,6 +53,19 @@ def _gone(_: Any, __: str, error: Any) -> None:
         raise error[1]
 
 
+def end_other_attendants(order: Dict[str, Any]) -> None:
+    """Stop every running job of kind `attend` below the root. The lock was taken with our fence before, so they are nobody's any more."""
+    folder = os.path.join(order["root"], "jobs")
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        try:
+            with open(os.path.join(folder, name, "job.json"), encoding="utf-8") as stream:
+                attends = json.load(stream).get("kind") == "attend"
+        except (OSError, ValueError, AttributeError):
+            continue
+        if attends and not os.path.exists(os.path.join(folder, name, "exit.json")):
+            probe(order, "job", "stop", "--root", order["root"], "--job", name)
+
+
 def probe(order: Dict[str, Any], *arguments: str) -> None:
     """Run one command of the probe; its sentence and its exit code become ours when that fails."""
     done = subprocess.run([sys.executable, "-I", order["probe"], *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
@@ -66,6 +80,7 @@ def main(order: Dict[str, Any]) -> None:
     if os.path.exists(f"{order['root']}/jobs/{order['job']}/job.json"):
         print(f"the job {order['job']} is known, so the engine is left alone")
         return
+    end_other_attendants(order)
     for path, content in order["files"].items():
         write(path, content)
     kv_dirs: List[str] = order["kv_dirs"]

@@ -28,13 +28,17 @@ NATURE = ("read_bytes_per_s", "cache_bytes_per_s")
 # Of the lab's physics, what one would find in the configuration of a real engine.
 SOFTWARE = ("kv_bytes_per_token", "block_tokens", "hbm_tokens", "max_num_seqs", "max_model_len")
 
+LOOPBACK = "127.0.0.1"
 _REAL_ON_A_RACK = ("loop_xfs", "directory")  # what the kit never makes by simulated tools
 
 Facts = Mapping[str, Any]
 
 
 def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt: str, host: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the engine of an arm on a host ({name, root, python, index, counters}). Raises ValueError with a sentence."""
+    """Return the engine of an arm on a host ({name, root, python, index, counters, address}). Raises ValueError with a sentence.
+
+    `address` is where an engine listens that is driven from another host; without one it listens on the loopback alone.
+    """
     arms = with_baseline_tuned(site.get("arms") or {})
     if arm not in arms:
         raise ValueError(f"The engagement's targets describe no arm {arm} (targets.arms knows: {', '.join(sorted(arms)) or 'none'}).")
@@ -59,6 +63,7 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
         "array_stats": f"{root}/array/{medium}.json" if medium else None,
         "seed": seed,
         "offload": site.get("offload"),
+        "address": str(host.get("address") or LOOPBACK),
     }
     faults = {name: strength for name, strength in faults_of(site.get("faults"), arm, gate).items() if name in ENGINE_FAULTS}
     found = KINDS[kind](engine, keys, place, host, faults)
@@ -139,6 +144,8 @@ def _lab(
     physics = {**(engine.get("physics") or {}), **{k: v for k, v in keys.items() if k not in MEDIUM and k not in NATURE}}
     model, root = str(engine.get("model", "lab")), str(host["root"])
     config: dict[str, Any] = {"model": model, "port": place["port"], "seed": place["seed"], **physics}
+    if place["address"] != LOOPBACK:
+        config["host"] = place["address"]
     for name, strength in faults.items():
         for key, amount in ENGINE_FAULTS[name](strength).items():
             config.setdefault("faults", {})[key] = amount
@@ -167,7 +174,7 @@ def _lab(
         "load_token_s": float(config.get("kv_bytes_per_token", 16)) / float(keys["read_bytes_per_s"]) if keys.get("read_bytes_per_s") else None,
     }
     files = {**configs, **started["files"]}
-    return {**described, **_process(started["argv"], started["env"], folder, root, _ports(place), files, int(engine.get("start_timeout_s", 60)))}
+    return {**described, **_process(started["argv"], started["env"], folder, root, _urls(place), files, int(engine.get("start_timeout_s", 60)))}
 
 
 def _vllm(
@@ -191,7 +198,7 @@ def _vllm(
         "load_token_s": float(engine.get("load_token_s", 0.00002)) if place["kv_dir"] else None,
     }
     folder = f"{root}/engine/{_digest([argv, env])}"
-    return {**described, **_process(argv, env, folder, root, _ports(place), {}, int(engine.get("start_timeout_s", 300)))}
+    return {**described, **_process(argv, env, folder, root, _urls(place), {}, int(engine.get("start_timeout_s", 300)))}
 
 
 def _real(
@@ -201,6 +208,8 @@ def _real(
     if faults:
         raise ValueError(f"A real engine takes no faults, and {', '.join(sorted(faults))} is asked for. Use the simulated engine.")
     root = str(host["root"])
+    if place["address"] != LOOPBACK:
+        engine = {"listen": place["address"], **engine}
     engine = {**engine, **({"model_dir": keys["model_dir"]} if keys.get("model_dir") else {})}  # the same model, on this arm's medium
     folder = f"{root}/engine/{_digest([dict(engine), place['offload'], keys, place['kv_dir'], place['port']])}"
     count = int(place["instances"])
@@ -226,11 +235,13 @@ def _real(
     described.update(group=started["group"], metrics_urls=found["metrics_urls"], idle=found["idle"], caches=found["caches"])
     stops = {"stop_argv": started["stop_argv"], "stop_timeout_s": stop_s}
     limit = int(engine.get("start_timeout_s", 3600))
-    return {**described, **_process(started["argv"], started["env"], folder, root, _ports(place), files, limit, stops)}
+    return {**described, **_process(started["argv"], started["env"], folder, root, _urls(place), files, limit, stops)}
 
 
-def _ports(place: Mapping[str, Any]) -> list[int]:
-    return [int(place["port"]) + n for n in range(int(place["instances"]))]
+def _urls(place: Mapping[str, Any]) -> list[str]:
+    """Return where each instance answers."""
+    address = f"[{place['address']}]" if ":" in place["address"] else place["address"]
+    return [f"http://{address}:{int(place['port']) + n}" for n in range(int(place["instances"]))]
 
 
 def _process(
@@ -238,17 +249,17 @@ def _process(
     env: dict[str, str],
     folder: str,
     root: str,
-    ports: list[int],
+    urls: list[str],
     files: Mapping[str, Any],
     timeout_s: int,
     stops: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return how the probe starts and stops the process, and the files for it. The folder's name is the digest of what runs.
 
-    `ports`: one of each instance; with several the process is the launcher, which ends all of them when one ends.
+    `urls`: one of each instance; with several the process is the launcher, which ends all of them when one ends.
     `stops`: the commands that end what is no child of it, and how long an engine may take to end (in s).
     """
-    urls, pid_file = [f"http://127.0.0.1:{port}" for port in ports], f"{root}/engine/engine.pid"
+    pid_file = f"{root}/engine/engine.pid"
     spec = {
         "name": "engine",
         "argv": argv,

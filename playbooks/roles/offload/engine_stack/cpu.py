@@ -26,7 +26,8 @@ def describe(engine: Mapping[str, Any], software: Mapping[str, Any], place: Mapp
     }
     argv = [f"{engine['venv']}/bin/python", "-m", "vllm.entrypoints.openai.api_server"]
     argv += ["--model", str(engine["model_dir"]), "--served-model-name", str(engine["model"])]
-    argv += ["--host", "127.0.0.1", "--port", str(place["port"]), "--enforce-eager", "--no-enable-prefix-caching", "--no-enable-chunked-prefill"]
+    argv += ["--host", str(place.get("address") or "127.0.0.1"), "--port", str(place["port"])]
+    argv += ["--enforce-eager", "--no-enable-prefix-caching", "--no-enable-chunked-prefill"]
     argv += ["--block-size", str(settings["block_size"]), "--max-model-len", str(settings["max_model_len"])]
     argv += ["--max-num-batched-tokens", str(settings["max_num_batched_tokens"]), "--enable-prompt-tokens-details", "--seed", "0"]
     argv.append("--disable-uvicorn-access-log")

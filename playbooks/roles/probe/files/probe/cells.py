@@ -14,7 +14,7 @@ from probe.cells_client import client_cell
 from probe.cells_io import read_tier, write_checkpoint
 from probe.cells_tools import bandwidth_matrix, raw_fio
 from probe.coldness import diskstats, drop_cache, mountstats
-from probe.engine import GRACE_S
+from probe.engine_host import GRACE_S
 from probe.errors import Ended, ProbeError
 from probe.files import read_json, walk_files
 from probe.session import Session

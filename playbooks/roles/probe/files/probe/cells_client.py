@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import Any, Dict, List
 
 from probe import clock, metrics
-from probe.coldness import drop_cache
 from probe.engine_control import tail
 from probe.errors import ProbeError
 from probe.files import walk_files
@@ -72,7 +71,7 @@ def _cool(session: Session) -> Dict[str, Any]:
     engine, job = session.engine, session.job
     before = engine.process()
     engine.control("stop", job.sleep)
-    found = [drop_cache(folder) for folder in engine.kv_dirs]
+    found = session.host.drop()
     engine.control("start", job.sleep)
     engine.wait_healthy(job.sleep)
     sums = {key: sum(int(one[key]) for one in found) for key in ("files", "bytes", "resident_bytes")}

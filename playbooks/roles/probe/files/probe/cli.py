@@ -177,10 +177,12 @@ def _pack(a: Any) -> Dict[str, Any]:
 
 
 def _job_start(a: Any) -> Dict[str, Any]:
-    from probe import jobs
+    from probe import attend_seal, jobs
     from probe.files import load_spec
 
-    return jobs.start(a.root, load_spec(a.spec))
+    spec = load_spec(a.spec)
+    key = attend_seal.take_key(spec)
+    return jobs.start(a.root, spec, key)
 
 
 def _job_poll(a: Any) -> Dict[str, Any]:

@@ -8,13 +8,11 @@ Where a page does not tell what it must, the answer is unknown (`idle` null), ne
 
 from __future__ import annotations
 
-import os
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional
 
 from probe import metrics
 from probe.errors import ProbeError
-from probe.files import walk_files
 
 LOOKS = 3  # in which nothing changed, at least
 STILL_S = 0.1  # where the job file says nothing: all counters are of the engine's own page, and current
@@ -24,22 +22,24 @@ Pages = Dict[str, Dict[str, str]]
 
 
 class Quiet:
-    """Looks at one engine until it is quiet. `page` gives the engine's own counters and gauges."""
+    """Looks at one engine until it is quiet. `page` gives the engine's own counters and gauges, `host` (probe.engine_host) what lies on its host."""
 
-    def __init__(self, spec: Dict[str, Any], page: Callable[[], Dict[str, str]]) -> None:
+    def __init__(self, spec: Dict[str, Any], page: Callable[[], Dict[str, str]], host: Any) -> None:
         rule: Dict[str, Any] = spec.get("idle") or {}
-        self._page, self._urls = page, [str(url) for url in spec.get("metrics_urls") or []]
+        self._page, self._host, self._urls = page, host, bool(spec.get("metrics_urls"))
         self._families: List[str] = list(rule.get("families") or [])
         self._empty: List[str] = list(rule.get("empty") or [])
         self._pairs: List[List[str]] = list(rule.get("pairs") or [])
         self._still_s = float(rule.get("still_s") or STILL_S)
-        self._dirs: List[str] = list(spec.get("kv_dirs") or []) if rule.get("files") else []
+        self._files = bool(rule.get("files") and spec.get("kv_dirs"))
 
     def pages(self) -> Pages:
         """Return the counters and gauges of every endpoint, the engine's own under ''. Raises ProbeError where one does not answer."""
         found: Pages = {"": self._page()}
-        for url in self._urls:
-            found[url] = metrics.parse(metrics.get(url).decode("utf-8", "replace"))
+        for url, page in (self._host.offload() if self._urls else {}).items():
+            if page is None:
+                raise ProbeError("engine", "GET %s was not answered." % url)
+            found[url] = page
         return found
 
     def wait(self, sleep: Callable[[float], None], timeout: float, stored: bool = False) -> Dict[str, Any]:
@@ -92,17 +92,9 @@ class Quiet:
                     return "%s is %s and %s is %s" % (begun, counts[0], done, counts[1])
         return ""
 
-    def _sizes(self) -> Optional[Tuple[int, int]]:
-        """Return (files, bytes) of the KV directories, where the software has no counter of what it wrote."""
-        files = size = 0
-        for folder in self._dirs:
-            for name in walk_files(folder):
-                try:
-                    size += os.path.getsize(name)
-                    files += 1
-                except OSError:
-                    continue
-        return (files, size) if self._dirs else None
+    def _sizes(self) -> Optional[Dict[str, int]]:
+        """Return {files, bytes} of the KV directories, where the software has no counter of what it wrote."""
+        return self._host.kv_size() if self._files else None
 
 
 def _counted(page: Dict[str, str], name: str) -> Any:

@@ -6,18 +6,15 @@ not on record (the job was killed) is no injection: the judge then sees a fault.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import threading
 from typing import Any, Dict, List, Optional
 
 from probe import clock
-from probe.engine import GRACE_S, Engine
+from probe.engine import Engine
+from probe.engine_host import COMMAND_S, GRACE_S
 from probe.errors import ProbeError
 from probe.job_main import Job
-from probe.selfexec import clean_environment
 
-COMMAND_S = 300.0
 RESTART = "engine-restart"
 
 
@@ -57,10 +54,10 @@ class Injections:
         self._job.journals.flush()
         restart = planned.get("action") == RESTART
         try:
-            row["begin_exit"] = self._restart() if restart else self._command(planned.get("start"))
+            row["begin_exit"] = self._restart() if restart else self._command(planned["label"], "start")
             self._ended.wait(float(planned["seconds"]))
         finally:
-            row["end_exit"] = 0 if restart else self._command(planned.get("stop"))
+            row["end_exit"] = 0 if restart else self._command(planned["label"], "stop")
             row["to_ns"] = clock.mono_ns()
             self._say("injection", row)
 
@@ -74,24 +71,14 @@ class Injections:
             return 1
         return 0
 
-    def _command(self, argv: Optional[List[str]]) -> Optional[int]:
-        """Return the exit code of a command, 124 where it did not end in time, 127 where it cannot be run, None where there is none."""
-        if not argv:
-            return None
-        with open(os.path.join(self._job.folder, "job.log"), "ab") as log:
-            try:
-                child = subprocess.Popen(
-                    [str(a) for a in argv], env=clean_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-                )
-            except OSError as error:
-                log.write(("The injection's command %s cannot be run: %s\n" % (argv[0], error)).encode("utf-8", "replace"))
-                return 127
-            try:
-                return child.wait(COMMAND_S)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
-                return 124
+    def _command(self, label: str, verb: str) -> Optional[int]:
+        """Return the exit code of a command on the engine's host, 125 where that host does not answer any more."""
+        try:
+            code: Optional[int] = self._engine.host.inject(label, verb)
+        except ProbeError as error:
+            self._say("injection_failed", {"kind": error.kind, "message": str(error)})
+            return 125
+        return code
 
     def _say(self, kind: str, detail: Dict[str, Any]) -> None:
         self._job.journals.put("events.jsonl", {"kind": kind, "detail": dict(detail)})

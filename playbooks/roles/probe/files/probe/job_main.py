@@ -11,9 +11,10 @@ import sys
 import threading
 import time
 import traceback
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from probe import VERSION, clock, proc
+from probe.attend_seal import KEY
 from probe.engine_log import bound_of
 from probe.errors import Ended, ProbeError
 from probe.files import dumps, load_spec, reserve, write_json
@@ -22,6 +23,7 @@ from probe.reboot import Earlier
 
 COMMON = ("phases.jsonl", "records.jsonl", "coldness.jsonl", "counters.jsonl")
 SOAK = ("telemetry.jsonl", "events.jsonl", "health.jsonl")
+ATTEND = ("asked.jsonl",)
 HEARTBEAT_S = 1.0
 
 
@@ -33,10 +35,12 @@ class Job:
         self.spec: Dict[str, Any] = load_spec(os.path.join(folder, "job.json"))
         self.kind: str = self.spec["kind"]
         names = COMMON + (SOAK if self.kind == "soak" else ()) + (("cells.jsonl",) if self.spec.get("cells") else ())
+        names = ATTEND if self.kind == "attend" else names
         self.earlier = Earlier(folder)  # boots of the host before this one
         self.name = self.earlier.name(self.spec["job"])
         self.journals = Journals(folder, names, int(self.spec["limits"]["disk_quota_bytes"]))
         self.stop_asked = False
+        self._given_up: Optional[Ended] = None
         self.deadline_ns = 0
         self.start_deadline()
         self.progress: Dict[str, Any] = {"phase": "begin", "tier": None, "done": 0, "total": 0}
@@ -51,6 +55,8 @@ class Job:
             return "stopped"
         if self.journals.failed:
             return "journal"
+        if self._given_up:
+            return "given_up"
         return "deadline" if clock.mono_ns() > self.deadline_ns else None
 
     def check(self) -> None:
@@ -62,7 +68,18 @@ class Job:
             raise Ended(
                 "deadline", "The job used up its %s s before it was done; it was in phase %s." % (self.spec["limits"]["deadline_s"], self.where())
             )
+        if self._given_up:
+            raise self._given_up
         self.journals.check()
+
+    def give_up(self, why: Ended) -> None:
+        """Let the job end by this name: what it needs is gone for good. May be called from any thread; the first word counts."""
+        self._given_up = self._given_up or why
+
+    @property
+    def records(self) -> int:
+        """Return how many requests are on record; an attendant makes none."""
+        return self.journals.counts.get("records.jsonl", 0)
 
     def where(self) -> str:
         """Return phase and tier in words."""
@@ -111,6 +128,7 @@ def run(folder: str, lock_fd: int) -> int:
         return 0
     reserve(os.path.join(folder, "reserve"))
     try:
+        key = _key()
         job = Job(folder)
     except (ProbeError, OSError, KeyError, ValueError) as error:
         _exit(folder, None, "error", _error(error))
@@ -122,7 +140,7 @@ def run(folder: str, lock_fd: int) -> int:
     ended = threading.Event()
     beat = threading.Thread(target=_heartbeat, args=(job, ended), name="heartbeat", daemon=True)
     beat.start()
-    outcome, error = _work(job)
+    outcome, error = _work(job, key)
     with contextlib.suppress(OSError):
         os.unlink(os.path.join(folder, "reserve"))
     job.journals.close()
@@ -137,12 +155,15 @@ def run(folder: str, lock_fd: int) -> int:
     return 0 if outcome == "done" else 1
 
 
-def _work(job: Job) -> Any:
-    from probe.run_job import run_job
-    from probe.soak_job import run_soak
+def _key() -> bytes:
+    """Return the key that the starter wrote to our stdin: it stands in no file, argument or environment. Empty for a job on the engine's host."""
+    given = os.read(0, 4 * 64).decode("ascii", "replace")
+    return bytes.fromhex(given) if KEY.fullmatch(given) else b""
 
+
+def _work(job: Job, key: bytes) -> Any:
     try:
-        (run_soak if job.kind == "soak" else run_job)(job)
+        _KINDS[job.kind](job, key)
         return "done", None
     except Ended as error:
         return ("stopped", None) if error.kind == "stopped" else ("error", _error(error))
@@ -151,6 +172,45 @@ def _work(job: Job) -> Any:
     except BaseException as error:
         traceback.print_exc()
         return "error", _error(error)
+
+
+def _attend(job: Job, key: bytes) -> None:
+    from probe.attend import run_attend
+
+    run_attend(job, key)
+
+
+def _run(job: Job, key: bytes) -> None:
+    from probe.run_job import run_job
+
+    _on_the_engines_host(job, key, run_job)
+
+
+def _soak(job: Job, key: bytes) -> None:
+    from probe.soak_job import run_soak
+
+    _on_the_engines_host(job, key, run_soak)
+
+
+_KINDS: Dict[str, Callable[[Job, bytes], None]] = {"run": _run, "soak": _soak, "attend": _attend}
+
+
+def _on_the_engines_host(job: Job, key: bytes, work: Callable[[Job, Any], None]) -> None:
+    """Do the work of a job with its engine's host, which is this one unless the job file names an attendant; let go of it however that ends."""
+    from probe.attended import AttendedHost
+    from probe.engine_host import LocalHost
+
+    away = job.spec.get("attendants") or []
+    host: Any = AttendedHost(job, away[0], key) if away else LocalHost(job.spec, job.folder)
+    outcome = "error"
+    try:
+        work(job, host)
+        outcome = "done"
+    except Ended as error:
+        outcome = "stopped" if error.kind == "stopped" else "error"
+        raise
+    finally:
+        host.close(outcome)
 
 
 def _error(error: BaseException) -> Dict[str, str]:
@@ -175,7 +235,7 @@ def _heartbeat(job: Job, ended: threading.Event) -> None:
     n = 0
     while True:
         row = {"job": job.spec["job"], "pid": os.getpid(), "n": n, "wall_ns": clock.wall_ns(), "mono_ns": clock.mono_ns(), "boot_id": clock.boot_id()}
-        row.update(job.progress, records=job.journals.counts["records.jsonl"])
+        row.update(job.progress, records=job.records)
         with contextlib.suppress(OSError, ProbeError):
             write_json(os.path.join(job.folder, "heartbeat.json"), row, durable=False)
             bound_of(job.spec["engine"].get("pid_file"))
@@ -185,7 +245,7 @@ def _heartbeat(job: Job, ended: threading.Event) -> None:
 
 
 def _exit(folder: str, job: Optional[Job], outcome: str, error: Optional[Dict[str, str]]) -> None:
-    records = job.journals.counts["records.jsonl"] if job else 0
+    records = job.records if job else 0
     row: Dict[str, Any] = {"job": os.path.basename(folder), "ended_wall_ns": clock.wall_ns(), "ended_ns": clock.mono_ns(), "boot_id": clock.boot_id()}
     row.update(outcome=outcome, error=error, records=records, last_seq=records - 1)
     failures: List[str] = []

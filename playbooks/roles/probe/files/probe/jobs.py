@@ -11,6 +11,7 @@ Who is alive is told by a flock and by nothing else. The starter takes it and ha
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -34,11 +35,11 @@ def job_dir(root: str, job: str) -> str:
     return os.path.join(os.path.abspath(root), "jobs", job)
 
 
-def start(root: str, spec: Dict[str, Any]) -> Dict[str, Any]:
+def start(root: str, spec: Dict[str, Any], key: bytes = b"") -> Dict[str, Any]:
     """Start the job or adopt the one that is there. Return {job, state: started|adopted|resumed, job_state, expected_s, boots_before, kept}.
 
     `resumed`: a soak goes on after a reboot of the host. `boots_before`: in how many boots it ran before; `kept`: {journal: bytes}, how much of its
-    journals was whole when the present boot took them over.
+    journals was whole when the present boot took them over. `key`: that a job and its attendant share; it goes to the process, and into no file.
     """
     check(spec)
     folder, fence = job_dir(root, spec["job"]), int(spec["fence"])
@@ -54,19 +55,19 @@ def start(root: str, spec: Dict[str, Any]) -> Dict[str, Any]:
         answer.update(job_state=state_of(folder), boots_before=reboot.boots_before(folder), kept=read_json(os.path.join(folder, "kept")))
         return answer
     if again:
-        return dict(answer, state="resumed", job_state="running", **_go_on(folder, lock))
+        return dict(answer, state="resumed", job_state="running", **_go_on(folder, lock, key))
     try:
         write_json(os.path.join(folder, "job.json"), spec)
         write_whole(os.path.join(folder, "fence"), b"%d\n" % fence)
         sync_dir(os.path.dirname(folder))
-        _spawn(folder, lock)
+        _spawn(folder, lock, key)
     finally:
         os.close(lock)
     answer.update(state="started", job_state="running")
     return answer
 
 
-def _go_on(folder: str, lock: int) -> Dict[str, Any]:
+def _go_on(folder: str, lock: int, key: bytes) -> Dict[str, Any]:
     """Let a soak go on after a reboot: its journals end at whole lines before anybody writes to them again. Return {boots_before, kept}."""
     try:
         reboot.require_medium(folder)
@@ -75,20 +76,25 @@ def _go_on(folder: str, lock: int) -> Dict[str, Any]:
         kept = reboot.sizes(folder)
         write_json(os.path.join(folder, "kept"), kept)
         reboot.put_mark_aside(folder)
-        _spawn(folder, lock)
+        _spawn(folder, lock, key)
     finally:
         os.close(lock)
     return {"boots_before": reboot.boots_before(folder), "kept": kept}
 
 
-def _spawn(folder: str, lock: int) -> None:
+def _spawn(folder: str, lock: int, key: bytes) -> None:
     """Run the job in a session of its own, in a new exec without marker variables, with the lock's descriptor and nothing else of ours."""
     argv = command(pinned_copy(folder), "job", "run", "--dir", folder, "--lock-fd", str(lock))
     log = os.open(os.path.join(folder, "job.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    stdin = subprocess.PIPE if key else subprocess.DEVNULL
     try:
-        subprocess.Popen(
-            argv, env=clean_environment(), cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, pass_fds=(lock,)
-        ).returncode = 0  # we never wait for it; this keeps the interpreter from warning about it
+        child = subprocess.Popen(
+            argv, env=clean_environment(), cwd="/", stdin=stdin, stdout=log, stderr=log, start_new_session=True, pass_fds=(lock,)
+        )
+        child.returncode = 0  # we never wait for it; this keeps the interpreter from warning about it
+        if child.stdin:
+            with contextlib.suppress(BrokenPipeError), child.stdin:
+                child.stdin.write(key.hex().encode("ascii"))
     finally:
         os.close(log)
 

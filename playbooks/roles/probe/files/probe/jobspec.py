@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Any, Dict, List
 
 from probe.errors import ProbeError
 
 CELLS = ("checkpoint", "tier_read", "fio", "ib_write_bw", "model_load")
+KINDS = ("run", "soak", "attend")
+ATTEND = "attend"  # the kind of a job that serves another, on the engine's host
 CLIENT = "client"  # a cell too, as many as the plan asks for
 FILE = re.compile(r"client-[a-z0-9][a-z0-9-]{0,60}\.json")
 OPTIONAL_LIMITS = ("start_timeout_s", "stop_timeout_s", "idle_timeout_s")
@@ -21,9 +24,18 @@ def check(spec: Dict[str, Any]) -> Dict[str, Any]:
         problems.append("schema must be 1, it is %r" % (spec.get("schema"),))
     if not JOB_ID.fullmatch(str(spec.get("job", ""))):
         problems.append("job must be letters, digits, dots, dashes, it is %r" % (spec.get("job"),))
-    if spec.get("kind") not in ("run", "soak"):
-        problems.append("kind must be run or soak, it is %r" % (spec.get("kind"),))
+    if spec.get("kind") not in KINDS:
+        problems.append("kind must be one of %s, it is %r" % (", ".join(KINDS), spec.get("kind")))
     _integer(problems, spec, "fence", 0)
+    (_attendant if spec.get("kind") == ATTEND else _job)(problems, spec)
+    if problems:
+        raise ProbeError("spec", "The job file is not usable: %s. Nothing was started." % "; ".join(problems))
+    return spec
+
+
+def _job(problems: List[str], spec: Dict[str, Any]) -> None:
+    """Check what a run or a soak needs."""
+    _attendants(problems, spec)
     _engine(problems, _part(problems, spec, "engine"))
     _workload(problems, _part(problems, spec, "workload"), spec.get("kind"))
     _phases(problems, _part(problems, spec, "phases"))
@@ -43,9 +55,49 @@ def check(spec: Dict[str, Any]) -> Dict[str, Any]:
             _integer(problems, soak, key, 1, "soak")
         _soak_extras(problems, soak)
     _cells(problems, spec)
-    if problems:
-        raise ProbeError("spec", "The job file is not usable: %s. Nothing was started." % "; ".join(problems))
-    return spec
+
+
+def _attendant(problems: List[str], spec: Dict[str, Any]) -> None:
+    """Check the file of an attendant, which has only what it needs to answer for its host."""
+    if not spec.get("host"):
+        problems.append("host is missing")
+    _engine(problems, _part(problems, spec, "engine"))
+    _place(problems, _part(problems, spec, "listen"), "listen")
+    limits = _part(problems, spec, "limits")
+    for key in ("disk_quota_bytes", "deadline_s"):
+        _positive(problems, limits, key, "limits")
+    if spec.get("silence_s") is not None:
+        _positive(problems, spec, "silence_s", "attendant")
+    if spec.get("soak"):
+        _soak_extras(problems, _part(problems, spec, "soak"))
+
+
+def _attendants(problems: List[str], spec: Dict[str, Any]) -> None:
+    """Check the optional list of engine hosts elsewhere: one, with the place where its attendant listens."""
+    rows = spec.get("attendants")
+    if rows is None:
+        return
+    if not isinstance(rows, list) or len(rows) != 1 or not isinstance(rows[0], dict):
+        problems.append("attendants must list one {host, address, port}: a run is measured on one engine host")
+        return
+    if not rows[0].get("host") or rows[0].get("host") == spec.get("host"):
+        problems.append("attendants[0].host must name another host than the job's own")
+    _place(problems, rows[0], "attendants[0]")
+    foreign = [row.get("cell") for row in spec.get("cells") or [] if isinstance(row, dict) and row.get("cell") != CLIENT]
+    if foreign:
+        problems.append("the cells %s read and write on the engine's host, which is not this one" % ", ".join(map(str, foreign)))
+
+
+def _place(problems: List[str], part: Dict[str, Any], where: str) -> None:
+    try:
+        address = ipaddress.ip_address(str(part.get("address")))
+        if address.is_unspecified or address.is_multicast:
+            problems.append("%s.address must be one address of the host, it is %s" % (where, address))
+    except ValueError:
+        problems.append("%s.address must be an IP address, it is %r" % (where, part.get("address")))
+    port = part.get("port")
+    if isinstance(port, bool) or not isinstance(port, int) or not 1 <= port <= 65535:
+        problems.append("%s.port must be a port number, it is %r" % (where, port))
 
 
 def _soak_extras(problems: List[str], soak: Dict[str, Any]) -> None:

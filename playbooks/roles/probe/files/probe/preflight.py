@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from probe.coldness import require_coolable
 from probe.engine_log import MOST_BYTES
 from probe.errors import Refused
-from probe.medium import require_declared
 
 SPARE_PERCENT = 110  # file systems want some room of their own
 # Of one line of records.jsonl without chunk offsets, of telemetry.jsonl, and of health.jsonl, one a minute: more than was seen.
@@ -124,14 +123,12 @@ def require_quota(spec: Dict[str, Any]) -> int:
     return needed
 
 
-def before_job(folder: str, spec: Dict[str, Any], stored: int) -> List[Dict[str, Any]]:
+def before_job(folder: str, spec: Dict[str, Any], stored: int, medium: Callable[[int], List[Dict[str, Any]]]) -> List[Dict[str, Any]]:
     """Check a job before its first request: the medium of what it writes, and room for the journals of a soak. Return what was found.
 
-    A soak that goes on after a reboot asks again: a mount may not have come back.
+    `medium`: of the engine's host (probe.engine_host), takes a number of bytes.
     """
-    for row in spec["engine"].get("media") or []:
-        require_declared(str(row["dir"]), row)
-    rows = require_medium(list(spec["engine"].get("kv_dirs") or []), store_bytes(spec, stored) or 0)
+    rows = medium(store_bytes(spec, stored) or 0)
     if spec["kind"] == "soak":
         needed = 2 * require_quota(spec) + MOST_BYTES  # at the end the journals are packed beside themselves
         rows.append(dict(require_room(folder, needed, "The soak's journals, their pack and the engine's log"), fs_type=None, source=None))

@@ -16,12 +16,12 @@ from probe.prompts import Shot, tier_label
 from probe.session import CANARY, Session, tier_facts
 
 
-def run_job(job: Job) -> None:
-    """Run every phase that the job file asks for, in order."""
-    session = Session(job)
+def run_job(job: Job, host: Any) -> None:
+    """Run every phase that the job file asks for, in order, on the engine of a host (probe.engine_host)."""
+    session = Session(job, host)
     session.begin()
     wanted = list(session.prefixes()) if session.phases.get("store") else []
-    preflight.before_job(job.folder, job.spec, len(wanted))
+    preflight.before_job(job.folder, job.spec, len(wanted), host.medium)
     if wanted:
         session.store(wanted)
     if session.phases.get("cool"):
@@ -56,7 +56,7 @@ def _shots(session: Session, phase: str, tier: int, count: int, salt: str = "") 
 def _measure(session: Session, tier: int, shots: List[Shot]) -> None:
     with session.job.phase("measure", tier, total=len(shots)) as row:
         idle = session.engine.wait_idle(session.job.sleep)
-        dropped = session.drop()
+        dropped = session.host.drop()
         session.residency("before_tier", tier)
         session.counters("before", "measure", tier)
         briefs = session.send(shots, tier, measured=True, offsets=bool(session.phases.get("chunk_offsets", True)))

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from probe import VERSION, clock
+from probe import VERSION
 from probe.calibrate import calibrate
-from probe.coldness import drop_cache, residency
 from probe.driver import ClosedLoop
 from probe.engine import Engine
 from probe.errors import ProbeError
-from probe.files import walk_files
 from probe.histogram import Histogram
 from probe.job_main import Job
-from probe.medium import declared_names, transports
 from probe.open_loop import Arrivals, OpenLoop
-from probe.port_counters import port_counters
 from probe.prompts import Prompts, Shot, tier_label
 from probe.receipt import Receipts
 from probe.reset import verified_reset
@@ -28,13 +23,13 @@ CANARY = "canary"
 
 
 class Session:
-    """One job's work on one engine."""
+    """One job's work on one engine. `host` is the engine's host: this one, or another that its attendant speaks for."""
 
-    def __init__(self, job: Job) -> None:
-        self.job, self.spec = job, job.spec
+    def __init__(self, job: Job, host: Any) -> None:
+        self.job, self.spec, self.host = job, job.spec, host
         self.workload: Dict[str, Any] = self.spec["workload"]
         self.phases: Dict[str, Any] = self.spec["phases"]
-        self.engine = Engine(self.spec["engine"], job.folder, self.spec["limits"])
+        self.engine = Engine(self.spec["engine"], job.folder, self.spec["limits"], host)
         self.targets = [Target(base) for base in self.engine.bases]
         self.prompts = Prompts(self.workload, self.spec["engine"]["model"])
         self.timeout_s = float(self.spec["limits"]["request_timeout_s"])
@@ -57,10 +52,9 @@ class Session:
 
     def ports(self, when: str) -> None:
         """Put on record what the storage ports counted, where they tell it. Programs are asked: only before and after what is measured."""
-        told = port_counters(self.spec.get("ports"), self.spec.get("path_prefix"))
-        if told or self._ports:
-            stamps = {"wall_ns": clock.wall_ns(), "mono_ns": clock.mono_ns(), "boot_id": clock.boot_id()}
-            self._ports.append(dict(stamps, when=when, ports=told))
+        told = self.host.ports()
+        if told["ports"] or self._ports:
+            self._ports.append(dict(told, when=when))
             self.job.write("ports.json", {"readings": self._ports})
 
     def send(self, shots: Iterable[Shot], concurrency: int, measured: bool = False, **options: Any) -> List[Dict[str, Any]]:
@@ -72,6 +66,8 @@ class Session:
         journals, progress = self.job.journals, self.job.progress
 
         def keep(record: Dict[str, Any]) -> None:
+            if not self.host.same_clock:
+                record["server"] = None  # stamps of another host's clock say nothing beside ours
             journals.put("records.jsonl", record)
             progress["done"] += 1
             if measured and record["error"] is None:
@@ -108,14 +104,14 @@ class Session:
         with self.job.phase("store", total=len(todo)) as row:
             self.engine.ensure(self.job.sleep)
             self.counters("before", "store", None)
-            before = self._kv_size()
+            before = self.host.kv_size()
             briefs: List[Dict[str, Any]] = []
             for start in range(0, len(todo), 64):  # bodies of 64 prompts at a time: the store phase is not measured, memory is
                 shots = [self._store_shot(*one) for one in todo[start : start + 64]]
                 briefs += self.send(shots, int(self.phases["store_concurrency"]))
             idle = self.engine.wait_idle(self.job.sleep, stored=bool(self.engine.kv_dirs))
-            self._sync()
-            after = self._kv_size()
+            self.host.sync()
+            after = self.host.kv_size()
             self.counters("after", "store", None)
             failed = sum(1 for b in briefs if b["error"])
             row["ok"] = failed == 0 and idle["idle"] is True and len(briefs) == len(todo)
@@ -125,31 +121,6 @@ class Session:
 
     def _store_shot(self, label: str, tier: Optional[int], index: int) -> Shot:
         return self.prompts.shot("store", tier, index, self.prompts.prefix(label, index), label, "store", 1)
-
-    def _kv_size(self) -> Dict[str, int]:
-        files = size = 0
-        for folder in self.engine.kv_dirs:
-            for name in walk_files(folder):
-                try:
-                    size += os.path.getsize(name)
-                    files += 1
-                except OSError:
-                    continue
-        return {"files": files, "bytes": size}
-
-    def _sync(self) -> None:
-        for folder in self.engine.kv_dirs:
-            if not os.path.isdir(folder):
-                continue
-            for name in walk_files(folder):
-                try:
-                    fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
-                except OSError:
-                    continue
-                try:
-                    os.fsync(fd)
-                finally:
-                    os.close(fd)
 
     def cool(self) -> None:
         """Stop the engine (GPU cache empty), empty the page cache and prove it, start the engine, and look again: no second emptying.
@@ -164,7 +135,7 @@ class Session:
                 self.engine.wait_idle(self.job.sleep)
             before = self.engine.process()
             self.engine.control("stop", self.job.sleep)
-            dropped = self.drop()
+            dropped = self.host.drop()
             self.engine.control("start", self.job.sleep)
             self.engine.wait_healthy(self.job.sleep)
             after = self.engine.process()
@@ -184,26 +155,17 @@ class Session:
         label = CANARY if canary else "reset/" + self.spec["job"]  # what is stored already, where there is such a thing
         warm = self.prompts.shot("cool", None, 0, self.prompts.text(label, 0, "prefix", self.prompts.context), label, "store", 1)
         proof = verified_reset(self.engine, warm, not canary, self.job.sleep, self.timeout_s)
-        dropped = self.drop()
+        dropped = self.host.drop()
         lines = self.residency("after_cool", None, before, proof)
         after = self.engine.process()
         detail = {"engine_before": before, "engine": after, "restarted": after != before, "after_drop": dropped, "reset": proof}
         return detail, after == before and not any(line["resident_bytes"] for line in lines)
 
-    def drop(self) -> List[Dict[str, Any]]:
-        """Empty the page cache for every KV directory: what warm-up, canary and earlier tiers left there is not this tier's."""
-        keys = ("dir", "files", "bytes", "resident_bytes", "worst")
-        return [{k: found[k] for k in keys} for found in map(drop_cache, self.engine.kv_dirs)]
-
     def residency(
         self, when: str, tier: Optional[int], engine_before: Optional[Dict[str, Any]] = None, reset: Optional[Dict[str, Any]] = None
     ) -> List[Dict[str, Any]]:
         """Append one line to coldness.jsonl for each KV directory (one without directory when the arm has none)."""
-        keys = ("fs_type", "source", "mount_point", "dir", "files", "bytes", "resident_bytes")
-        found: List[Dict[str, Any]] = [{k: r[k] for k in keys} for r in map(residency, self.engine.kv_dirs)]
-        for row in found:
-            row.update(names=declared_names(self.spec["engine"].get("media"), row), transports=transports(row["dir"]))
-        rows = found or [{"fs_type": None, "dir": None, "files": 0, "bytes": 0, "resident_bytes": 0}]
+        rows: List[Dict[str, Any]] = self.host.residency()
         engine = self.engine.process()
         before = {k: engine_before[k] for k in ("pid", "start_ticks")} if engine_before else None
         for row in rows:

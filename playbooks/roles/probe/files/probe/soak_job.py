@@ -11,7 +11,6 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from probe import clock, preflight
 from probe.errors import Ended, ProbeError
-from probe.fatal import Watch
 from probe.injections import Injections
 from probe.job_main import Job
 from probe.prompts import Shot
@@ -24,9 +23,9 @@ CACHED_BYTES = 256 << 20  # prefixes are kept as text up to this much, else made
 SPARE_NS = 1_000_000_000  # a request is sent a moment after it is given to the loop: a soak must never end a hair before its time
 
 
-def run_soak(job: Job) -> None:
-    """Store the rotating prefixes, cool, warm up, and keep the load on."""
-    session = Session(job)
+def run_soak(job: Job, host: Any) -> None:
+    """Store the rotating prefixes, cool, warm up, and keep the load on the engine of a host (probe.engine_host)."""
+    session = Session(job, host)
     session.begin()
     soak = job.spec["soak"]
     count = int(soak["rotate_prefixes"])
@@ -34,9 +33,8 @@ def run_soak(job: Job) -> None:
     wanted = [(LABEL, None, n) for n in range(count)] + (sentinel.stored() if sentinel else [])
     done = job.earlier.phases  # after a reboot of the host: what was stored is on the medium, and nothing is left of what was cached
     stored, seconds = 0 if "store" in done else len(wanted), float(soak["seconds"]) + SPARE_NS / 1e9
-    room = preflight.before_job(job.folder, job.spec, stored + (sentinel.windows(seconds) if sentinel else 0))
-    counters = Watch(soak.get("counters"), job.spec["engine"].get("array_stats"), job.spec.get("ports"))
-    counters.require(job.spec["host"], lacking_array_is_fine=True)
+    room = preflight.before_job(job.folder, job.spec, stored + (sentinel.windows(seconds) if sentinel else 0), host.medium)
+    host.require_counters(lacking_array_is_fine=True)
     if session.phases.get("store") and "store" not in done:
         session.store(wanted)
     if session.phases.get("cool") and "cool" not in done:
@@ -47,8 +45,8 @@ def run_soak(job: Job) -> None:
     facts: List[Dict[str, Any]] = [tier_facts(session, int(soak["tier"]), itertools.islice(rotation(session, 1, count), count))]
     session.describe(facts)
     preflight.require_larger_than_caches(job.spec, session.engine.describe())
-    counters.require(job.spec["host"])
-    _soak(session, count, sentinel, room, counters)
+    host.require_counters()
+    _soak(session, count, sentinel, room)
     session.describe(facts)
     session.client()
 
@@ -57,7 +55,7 @@ def _say_on(job: Job) -> Callable[[str, Dict[str, Any]], None]:
     return lambda kind, detail: job.journals.put("events.jsonl", {"kind": kind, "detail": detail})
 
 
-def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List[Dict[str, Any]], counters: Watch) -> None:
+def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List[Dict[str, Any]]) -> None:
     soak, job = session.spec["soak"], session.job
     seconds, tier = float(soak["seconds"]), int(soak["tier"])
     if job.earlier.boots:
@@ -71,7 +69,7 @@ def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List
         job.start_deadline(seconds)
         if sentinel:
             job.journals.watch("records.jsonl", sentinel.see)
-        with Telemetry(job, session, counters) as telemetry, Injections(job, session.engine):
+        with Telemetry(job, session) as telemetry, Injections(job, session.engine):
             shots = rotation(session, tier, count, int(seconds * 1e9) + SPARE_NS, sentinel)
             session.send(shots, tier, measured=True, offsets=bool(session.phases.get("chunk_offsets")), keep=False, backoff=True, spacing_ns=spacing)
         if sentinel:

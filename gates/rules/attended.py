@@ -1,0 +1,240 @@
+"""Is what a run brings of an engine host elsewhere that host's: by its name, its boot, and its own account of what it was asked.
+
+Where a load generator of its own drives the engine, the driver records what the attendant on the engine's host answered, each row with `on`:
+{host, boot_id, wall_ns, mono_ns} of that host and the driver's {asked_ns, answered_ns}. The attendant keeps an account of its own, which comes
+home from its host and not through the driver. A row that this account does not bear out is no evidence; so is one whose moment does not lie on
+the right side of the requests by the driver's clock, whatever lies between asking and answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from gates.bundle import INPUTS, Bundle
+from gates.model import ATTENDED, Problem, StepSpec
+from gates.readers.run_pack import Pack
+from gates.readers.strict import Reader, at, count
+from gates.rules.estimates import ms
+from gates.text import Text
+
+PORTS = "ports.json"
+ROWS = {"counters.jsonl": "reading", "coldness.jsonl": "residency"}  # and the verb by which the attendant accounts for each
+ANSWERED = {  # of a row, what that host answered; the rest is the driver's
+    "reading": ("engine_io", "diskstats", "nfs", "nics", "drives", "page_cache", "array", "offload"),
+    "residency": ("fs_type", "source", "mount_point", "dir", "files", "bytes", "resident_bytes", "names", "transports"),
+}
+
+
+@dataclass(frozen=True)
+class Account:
+    """What the engine's host itself says: its boot, and by verb the moments (ns of its monotonic clock) of its answers with their digests."""
+
+    host: str
+    boot_id: str | None
+    answered: Mapping[str, Mapping[int, Any]]
+
+
+def problems(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
+    """Return what is wrong with the rows of a run that were taken on an engine host, by where the engagement says that this host is."""
+    hosts = bundle.hosts(ATTENDED) if ATTENDED in step.expects else ()
+    if not hosts:
+        return list(_foreign(pack))
+    if len(hosts) > 1:
+        text = Text(
+            "{s}: a run of a load generator of its own is measured on one engine host; the engagement names {n} ({h}).",
+            "{s}：独立负载机的一轮只在一台引擎主机上测量；项目给出 {n} 台（{h}）。",
+        )
+        return [Problem("hosts", text.fill(s=step.key, n=len(hosts), h=", ".join(hosts)), INPUTS)]
+    found: list[Problem] = []
+    account = _account(bundle, step, pack, hosts[0], found)
+    return [*found, *_rows(pack, account), *_ports(bundle, pack, account), *_order(pack), *_samples(pack, account)]
+
+
+def _foreign(pack: Pack) -> Iterator[Problem]:
+    """Yield rows of a host elsewhere in a run whose load generator is the engine's host: no attendant can have answered there."""
+    rows = {name: [at(row, "on") for row in _of(pack, name)] for name in ROWS}
+    rows["telemetry.jsonl"] = list(pack.samples.places) if pack.samples is not None else []
+    for name, on in rows.items():
+        if any(one is not None and one != (None, None) for one in on):
+            text = Text(
+                "{p}: holds rows of a host that the engagement does not name apart from the load generator.", "{p}：含有项目未列为独立引擎主机的行。"
+            )
+            yield Problem("host", text.fill(p=pack.path(name)), pack.path(name))
+
+
+def _of(pack: Pack, name: str) -> tuple[dict[str, Any], ...]:
+    return pack.counters if name == "counters.jsonl" else pack.coldness
+
+
+def _account(bundle: Bundle, step: StepSpec, pack: Pack, host: str, found: list[Problem]) -> Account:
+    """Read what the attendant brought, and record what is wrong with it: another job, another specification, an end that was not due."""
+    reader = Reader(bundle, f"evidence/{step.key}/{host}")
+    told = {name: reader.document(name) for name in ("job.json", "exit.json", "started")}
+    rows = reader.journal("asked.jsonl")
+    found += [p for p in reader.problems if p.code != "missing"]  # missing files are listed by identity already
+    job, end, boot = told["job.json"], told["exit.json"], at(told["started"], "boot_id")
+    for name, wrong in (
+        ("job.json", job.get("job") != pack.job.get("job") or job.get("kind") != "attend" or job.get("host") != host),
+        ("job.json", job.get("engine") != pack.job.get("engine")),
+        ("exit.json", end.get("outcome") != "done" or end.get("job") != pack.job.get("job")),
+        ("started", not isinstance(boot, str) or not boot or boot != end.get("boot_id")),
+        ("asked.jsonl", any(row.get("boot_id") != boot for row in rows)),
+    ):
+        if wrong:
+            text = Text(
+                "{p} is not that of the attendant that served this run on {h} from its begin to its end, in one boot.",
+                "{p} 不属于在 {h} 上自始至终、同一次开机内服务本轮的代理。",
+            )
+            found.append(Problem("attendant", text.fill(p=reader.path(name), h=host), reader.path(name)))
+    answered: dict[str, dict[int, Any]] = {}
+    for row in rows:
+        moment = count(row.get("mono_ns"))
+        if moment is not None and row.get("error") is None:
+            answered.setdefault(str(row.get("verb")), {})[moment] = row.get("sha256")
+    return Account(host, boot if isinstance(boot, str) else None, answered)
+
+
+def _rows(pack: Pack, account: Account) -> Iterator[Problem]:
+    """Yield what is wrong with rows: of no host, of another, of another boot, not in its account, or older than the row before."""
+    for name, verb in ROWS.items():
+        last, said, borne_out = -1, _said(pack, name), account.answered.get(verb, {})
+        for row in _of(pack, name):
+            on = at(row, "on")
+            moment, asked, answered = (count(at(on, key)) for key in ("mono_ns", "asked_ns", "answered_ns"))
+            engine_boot = at(row, "engine", "boot_id")
+            wrong = (
+                at(on, "host") != account.host
+                or account.boot_id is None
+                or at(on, "boot_id") != account.boot_id
+                or engine_boot not in (None, account.boot_id)
+                or moment is None
+                or moment not in borne_out
+                or borne_out[moment] != said[moment]
+                or moment < last
+                or asked is None
+                or answered is None
+                or answered < asked
+            )
+            if wrong:
+                text = Text(
+                    "{p}: row {n} is not what {h} answered in the boot in which its attendant ran.",
+                    "{p}：第 {n} 行不是 {h} 在其代理所在开机内的应答。",
+                )
+                yield Problem("host", text.fill(p=pack.path(name), n=row.get("seq"), h=account.host), pack.path(name))
+                break
+            last = moment if moment is not None else last
+
+
+def _said(pack: Pack, name: str) -> dict[int, str]:
+    """Return the digest of what each answer held, as the driver's rows tell it, by the moment of the answer; one answer may be several rows."""
+    verb = ROWS[name]
+    held: dict[int, list[dict[str, Any]]] = {}
+    for row in _of(pack, name):
+        moment = count(at(row, "on", "mono_ns"))
+        if moment is not None:
+            held.setdefault(moment, []).append({key: row[key] for key in ANSWERED[verb] if key in row})
+    return {moment: digest(rows if verb == "residency" else rows[0]) for moment, rows in held.items()}
+
+
+def digest(answer: Any) -> str:
+    """Return the SHA-256 (hex) of an answer in the probe's canonical form: compact ASCII JSON with keys in order."""
+    return hashlib.sha256(_canonical(answer).encode("ascii")).hexdigest()
+
+
+def _canonical(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{json.dumps(key)}:{_canonical(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_canonical, value)) + "]"
+    return json.dumps(float(value) if isinstance(value, Decimal) else value)  # a float that was written as its shortest form reads back as itself
+
+
+def _ports(bundle: Bundle, pack: Pack, account: Account) -> Iterator[Problem]:
+    """Yield where a reading of the storage ports is not that host's: they are its ports, told with its own stamps."""
+    where = pack.path(PORTS)
+    readings = Reader(bundle, pack.folder).document(PORTS).get("readings") if bundle.has(where) else None
+    for row in readings if isinstance(readings, list) else ():
+        told = count(at(row, "mono_ns"))
+        boots = {at(row, "boot_id"), at(row, "on", "boot_id")}
+        if boots != {account.boot_id} or at(row, "on", "host") != account.host or told is None or not _within(row, account):
+            text = Text(
+                "{p}: a reading is not what {h} answered in the boot in which its attendant ran.", "{p}：某次读数不是 {h} 在其代理所在开机内的应答。"
+            )
+            yield Problem("host", text.fill(p=where, h=account.host), where)
+
+
+def _within(row: Mapping[str, Any], account: Account) -> bool:
+    return count(at(row, "on", "mono_ns")) in account.answered.get("ports", {})
+
+
+def _order(pack: Pack) -> Iterator[Problem]:
+    """Yield counters and looks that are not before, or not behind, the requests that they belong to, by the driver's clock."""
+    for name in ROWS:
+        for row in _of(pack, name):
+            phase, tier, when = str(row.get("phase") or "measure"), row.get("tier"), str(row.get("when"))
+            sent, ended = _edges(pack, phase, tier)
+            if sent is None or ended is None or when == "after_cool":
+                continue
+            asked, answered = count(at(row, "on", "asked_ns")), count(at(row, "on", "answered_ns"))
+            before = when.startswith("before")
+            if (before and (answered is None or answered > sent)) or (not before and (asked is None or asked < ended)):
+                text = Text(
+                    "{p}: row {n} ({w}) was not taken on that side of the requests, by the driver's clock.",
+                    "{p}：第 {n} 行（{w}）按驱动端时钟不在请求的相应一侧。",
+                )
+                yield Problem("order", text.fill(p=pack.path(name), n=row.get("seq"), w=when), pack.path(name))
+
+
+def _edges(pack: Pack, phase: str, tier: Any) -> tuple[int | None, int | None]:
+    """Return when the first request of a phase was sent and the last one ended (ns of the driver's clock), None where there is none."""
+    if pack.records is not None:
+        inside = pack.records if phase in ("soak", "measure") else None
+        return (int(inside.sent.min()), int(inside.end.max())) if inside is not None and len(inside) else (None, None)
+    requests = pack.of(phase, tier if isinstance(tier, int) else None)
+    return (min(r.sent_ns for r in requests), max(r.end_ns for r in requests)) if requests else (None, None)
+
+
+def _samples(pack: Pack, account: Account) -> Iterator[Problem]:
+    """Yield where samples of a soak are not all of the engine's host in its boot, or not as many as it gave: none may be left out."""
+    if pack.samples is not None and pack.samples.places != frozenset({(account.host, account.boot_id)}):
+        text = Text("{p}: not all samples are of {h} in the boot in which its attendant ran.", "{p}：并非所有样本都来自 {h} 在其代理所在的开机。")
+        yield Problem("host", text.fill(p=pack.path("telemetry.jsonl"), h=account.host), pack.path("telemetry.jsonl"))
+    given = len(account.answered.get("sample", {}))
+    if pack.samples is not None and len(pack.samples) != given:
+        text = Text("{p}: {n} samples are here, and {h} gave {m}.", "{p}：此处有 {n} 个样本，而 {h} 给出 {m} 个。")
+        where = pack.path("telemetry.jsonl")
+        yield Problem("host", text.fill(p=where, n=len(pack.samples), h=account.host, m=given), where)
+
+
+def clocks_known(packs: Sequence[Pack]) -> Text | None:
+    """Return a sentence with how long an answer of the engine's host took at most: so far its rows are known on the driver's clock."""
+    ons = [at(row, "on") for pack in packs for name in ROWS for row in _of(pack, name)]
+    spans = [(span, str(at(on, "host"))) for on in ons if (span := _span(on)) is not None]
+    if not spans:
+        return None
+    widest, host = max(spans)
+    text = Text(" What {h} answered is placed to within {v} ms on the load generator's clock.", "{h} 的应答在负载机时钟上的定位误差不超过 {v} ms。")
+    return text.fill(h=host, v=ms(widest))
+
+
+def _span(on: Any) -> int | None:
+    asked, answered = count(at(on, "asked_ns")), count(at(on, "answered_ns"))
+    return None if asked is None or answered is None else answered - asked
+
+
+def on_that_clock(row: Mapping[str, Any] | None, driver_ns: int) -> int | None:
+    """Return a moment of the driver's clock (ns) on the clock of the host that a row was taken on, at its latest; the same where it has no `on`.
+
+    The distance of the clocks lies between two figures, by when the driver asked and when it had the answer; what came later than the latest
+    moment came later for certain.
+    """
+    on = at(row, "on")
+    if on is None:
+        return driver_ns
+    moment, asked = count(at(on, "mono_ns")), count(at(on, "asked_ns"))
+    return None if moment is None or asked is None else driver_ns + moment - asked

@@ -1,0 +1,179 @@
+"""A load generator and an engine host apart: two roots, 127.0.0.1 and 127.0.0.2, real HTTP between them (soaks: lanes/recovery/test_attended.py)."""
+
+import json
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from gates.model import ATTENDED
+from gates.rules import attended
+from gates.steps import ATTEND_PACK, run_step
+from tests.bundles.evidence import Evidence
+from tests.bundles.truth import small_plan
+from tests.ports import free_port
+from tests.unit.probe.kit import ROOT, build, job_spec, kill, lab_engine, lines, probe, processes_with, wait_for, write
+
+KEY = "5e" * 32
+FAST = {"read_bytes_per_s": 400_000_000}
+PHASES = {"store": True, "store_concurrency": 2, "cool": True, "warmup": 2, "canary": True, "expect_hits": True, "repeat": 0, "chunk_offsets": True}
+THERE = "127.0.0.2"
+
+
+class Two:
+    """A load generator `load01` and an engine host `gpu01`, each with a root of its own."""
+
+    def __init__(self, folder):
+        self.folder, self.pyz = folder, build(folder)
+        self.engine, path, port = lab_engine(folder, self.pyz, tier=FAST, host=THERE)
+        url = f"http://{THERE}:{port}"
+        self.engine["base_url"] = url
+        self.engine_path = write(path, {**json.loads(path.read_text()), "health_url": f"{url}/health"})
+        self.place = {"host": "gpu01", "address": THERE, "port": free_port()}
+
+    def start(self, job, *, silence_s=30.0, lost_s=30.0, key=KEY, **parts):
+        """Start the attendant and then the job, as the playbook does."""
+        spec = job_spec(job, 1, host="load01", engine=self.engine, attendants=[{**self.place, "lost_s": lost_s, "beat_s": 0.2}], **parts)
+        given = spec["soak"] or {}
+        attend = {"schema": 1, "job": job, "kind": "attend", "fence": 1, "host": "gpu01", "engine": spec["engine"], "silence_s": silence_s}
+        attend.update(listen={k: self.place[k] for k in ("address", "port")}, limits={"disk_quota_bytes": 1 << 22, "deadline_s": 300})
+        attend["soak"] = {key: given[key] for key in ("injections",) if key in given} or None
+        for root, one, secret in (("there", attend, KEY), ("here", spec, key)):
+            path = write(self.folder / f"{root}-spec.json", {**one, "attend_key": secret})
+            assert probe(self.pyz, "job", "start", "--root", self.folder / root, "--spec", path)["state"] == "started"
+            path.unlink()
+        return SimpleNamespace(here=self.folder / "here" / "jobs" / job, there=self.folder / "there" / "jobs" / job)
+
+    def state(self, root, job):
+        return probe(self.pyz, "job", "poll", "--root", self.folder / root, "--job", job, "--max-bytes", 0)
+
+    def ended(self, root, job):
+        folder = self.folder / root / "jobs" / job
+        pid = wait_for(lambda: read_json(folder / "started"), what="the begin")["pid"]
+        wait_for(lambda: is_gone(pid), what=f"the end of {job} in {root}")
+        return self.state(root, job)
+
+
+def is_gone(pid):
+    """Tell whether a process is no more; asking the probe each time would cost more than the job."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def read_json(path):
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+@contextmanager
+def two_hosts():
+    (ROOT / "var").mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="two-", dir=ROOT / "var"))
+    try:
+        yield Two(folder)
+    finally:
+        for pid in processes_with(str(folder)):
+            kill(pid)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def two():
+    with two_hosts() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Give two hosts on which one whole run was measured."""
+    with two_hosts() as made:
+        yield made, made.start("apart", arm={"engine.tier.path": "kv"}, phases=PHASES)
+
+
+def problems(folders):
+    """Return what the judge finds wrong with these rows."""
+    from gates.readers.run_pack import read_pack
+
+    step = run_step(small_plan(), key="run-1", arm="candidate", run_index=1, prompts="g", store=True)
+    evidence = Evidence("G3", small_plan(), simulated=True)
+    evidence.files["evidence/inputs.json"] = json.dumps({"hosts": {"engine": ["gpu01"], "loadgen": ["load01"]}}).encode()
+    for host, folder, names in (("load01", folders.here, None), ("gpu01", folders.there, ATTEND_PACK)):
+        for path in sorted(folder.iterdir()):
+            if path.suffix in (".json", ".jsonl") or path.name in (names or ()):
+                evidence.files[f"evidence/run-1/{host}/{path.name}"] = path.read_bytes()
+    bundle = evidence.bundle()
+    assert bundle.hosts(ATTENDED) == ("gpu01",)
+    names = [name for name in step.expects["loadgen"] if name != "pack.json"]
+    return [p.message.en for p in attended.problems(bundle, step, read_pack(bundle, "run-1", "load01", names))]
+
+
+def test_a_load_generator_of_its_own_runs_a_whole_job_and_every_row_of_the_engines_host_is_borne_out_there(whole):
+    two, job = whole
+    end = two.ended("here", "apart")["exit"]
+    assert (end["outcome"], end["error"]) == ("done", None), (job.here / "job.log").read_text()
+    phases = lines(job.here / "phases.jsonl")
+    assert [p["phase"] for p in phases] == ["store", "cool", "warmup", "canary", "measure", "measure"]
+    assert all(p["ok"] for p in phases), phases
+    there = two.ended("there", "apart")
+    assert (there["exit"]["outcome"], there["exit"]["error"]) == ("done", None), (job.there / "job.log").read_text()
+
+    measured = [r for r in lines(job.here / "records.jsonl") if r["phase"] == "measure"]
+    assert {(r["usage"]["cached_tokens"], r["server"]) for r in measured} == {(512, None)}  # no stamp of another clock
+    assert json.loads((job.here / "client.json").read_text())["server_stamps"] == {"answers": 14, "stamped": 0}
+    cold = lines(job.here / "coldness.jsonl")
+    assert {c["on"]["host"] for c in cold} == {"gpu01"}
+    assert [c["resident_bytes"] for c in cold if c["when"] != "after_tier"] == [0, 0, 0]
+    assert cold[0]["engine_before"]["pid"] != cold[0]["engine"]["pid"]
+    for tier, requests in ((2, 6), (4, 8)):
+        before, after = (next(c for c in lines(job.here / "counters.jsonl") if c["when"] == w and c["tier"] == tier) for w in ("before", "after"))
+        assert after["engine_io"]["read_bytes"] - before["engine_io"]["read_bytes"] >= requests * 512 * 256
+    assert json.loads((job.here / "engine.json").read_text())["hash_seed"] is not None
+    assert problems(job) == []
+
+    files = [path for root in ("here", "there") for path in (two.folder / root).rglob("*") if path.is_file()]
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+    again = write(two.folder / "again.json", {**json.loads((job.there / "job.json").read_text()), "attend_key": KEY})
+    assert probe(two.pyz, "job", "start", "--root", two.folder / "there", "--spec", again)["state"] == "adopted"
+    assert two.state("there", "apart")["state"] == "exited"  # an attendant that has served is not started anew
+
+
+def test_a_job_with_another_key_than_its_attendant_measures_nothing(two):
+    job = two.start("other", key="00" * 32, lost_s=1.0, silence_s=1.0)
+    end = two.ended("here", "other")["exit"]
+    assert (end["outcome"], end["error"]["kind"], end["records"]) == ("error", "attendant", 0)
+    assert lines(job.here / "phases.jsonl") == []
+    assert two.ended("there", "other")["exit"]["error"]["kind"] == "silence"
+
+
+def test_rows_that_the_engines_host_does_not_bear_out_are_a_problem(whole):
+    two, job = whole
+    two.ended("here", "apart")
+    two.ended("there", "apart")
+    kept = {path: path.read_bytes() for folder in (job.here, job.there) for path in folder.iterdir() if path.suffix in (".json", ".jsonl")}
+
+    def spoilt(path, edit):
+        rows = lines(path)
+        edit(rows)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        found = problems(job)
+        path.write_bytes(kept[path])
+        return " ".join(found)
+
+    counters, cold, asked = job.here / "counters.jsonl", job.here / "coldness.jsonl", job.there / "asked.jsonl"
+    assert "row 3 is not what gpu01 answered" in spoilt(counters, lambda rows: rows[3]["on"].update(host="gpu02"))
+    assert "is not what gpu01 answered" in spoilt(counters, lambda rows: rows[3]["on"].update(boot_id="another"))
+    assert "is not what gpu01 answered" in spoilt(counters, lambda rows: rows[3].pop("on"))
+    assert "is not what gpu01 answered" in spoilt(cold, lambda rows: rows[1]["on"].update(rows[0]["on"], mono_ns=7))
+    assert "is not what gpu01 answered" in spoilt(counters, lambda rows: rows[3]["engine_io"].update(read_bytes=1 << 40))
+    assert "is not what gpu01 answered" in spoilt(cold, lambda rows: rows[1].update(resident_bytes=0, bytes=rows[1]["bytes"] + 1))
+    assert "not taken on that side" in spoilt(counters, lambda rows: rows[2]["on"].update(answered_ns=2**62))
+    assert "not taken on that side" in spoilt(cold, lambda rows: rows[-1]["on"].update(asked_ns=1))
+    assert "in one boot" in spoilt(asked, lambda rows: rows[0].update(boot_id="another"))
+    assert "is not what gpu01 answered" in spoilt(asked, lambda rows: [row.update(mono_ns=row["mono_ns"] + 1) for row in rows])
