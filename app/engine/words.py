@@ -228,7 +228,7 @@ def job_absent(hosts: list[str], job: str, *, measured: bool) -> Trouble:
 def nothing_measured(step: Text, kind: str, host: str, message: str) -> Trouble:
     """Say that a job ended before it measured anything, by the kind of its end: its engine did not come up, or there is no room for it."""
     return _trouble(
-        "engine_failed" if kind == "engine" else "no_room",
+        "engine_failed" if kind in ("engine", "attendant") else "no_room",
         "The job of the step {step} ended on {host} before it could measure anything: {message}. No measured request was made. "
         "Put this right, then retry: another job is started.",
         "步骤「{step}」的作业在主机 {host} 上于开始测量之前结束：{message}。未发出任何测量请求。请排除后重试：将启动新的作业。",

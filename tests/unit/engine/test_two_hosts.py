@@ -35,7 +35,7 @@ def test_that_nothing_was_measured_is_told_by_the_job_and_not_by_its_attendant(
 ) -> None:
     pack(tmp_path, "load01", {"kind": "run"}, {"outcome": "error", "error": {"kind": kind, "message": "no answer"}}, phases)
     pack(tmp_path, "gpu01", {"kind": "attend"}, {"outcome": "error", "error": {"kind": "served", "message": "x"}})
-    assert never_began({"load01": ENDED, "gpu01": ENDED}, tmp_path) == ({"load01": "no answer"} if proven else None)
+    assert never_began({"load01": ENDED, "gpu01": ENDED}, tmp_path) == ({"load01": (kind, "no answer")} if proven else None)
     assert never_began({"gpu01": ENDED}, tmp_path) is None  # an attendant alone proves nothing
 
 
