@@ -99,10 +99,11 @@ def test_a_survey_brings_what_each_command_said_also_when_it_failed(place):
     tool.parent.mkdir()
     tool.write_text("#!/bin/sh\n[ \"$1\" = version ] && echo 'nvme version 2.4' && exit 0\nprintf 'Füllstand\\n'; echo warn >&2; exit 3\n")
     tool.chmod(0o755)
+    nap = f"20.{os.getpid()}"  # nobody else's
     commands = [
         {"name": "nvme-list", "tool": "nvme", "argv": ["nvme", "list", "-o", "json"], "version_argv": ["nvme", "version"], "timeout_s": 5},
         {"name": "absent", "tool": "absent", "argv": ["no-such-program"]},
-        {"name": "slow", "tool": "sleep", "argv": ["sleep", "20"], "timeout_s": 0.2},
+        {"name": "slow", "tool": "sleep", "argv": ["sleep", nap], "timeout_s": 0.2},
     ]
     spec = write(place / "survey.json", {"host": "gpu01", "commands": commands, "path_prefix": [str(tool.parent)]})
     answer = probe(place / "probe.pyz", "survey", "--spec", spec, "--out", place / "out")
@@ -120,7 +121,7 @@ def test_a_survey_brings_what_each_command_said_also_when_it_failed(place):
     packed = probe(place / "probe.pyz", "pack", "--dir", place / "out", "--out", place / "survey.tar")
     with tarfile.open(place / "survey.tar") as tar:
         assert set(tar.getnames()) == {f["path"] for f in packed["files"]} | {"pack.json"}
-    assert not processes_with("sleep 20")
+    assert not processes_with(f"sleep {nap}")
 
 
 def test_an_engine_is_started_once_and_a_reused_pid_is_never_killed(place):
