@@ -161,6 +161,13 @@ def _requests(reader: Reader) -> tuple[Request, ...]:
             )
             continue
         out.append(request)
+    if twice := len(out) - len({(request.boot_id, request.prompt_sha256, request.sent_ns) for request in out}):
+        reader.trouble(
+            "twice",
+            "records.jsonl",
+            f"{twice} requests are on record twice: the same prompt sent at the same moment.",
+            f"{twice} 个请求被记录两次：同一提示在同一时刻发出。",
+        )
     return tuple(out)
 
 

@@ -123,10 +123,11 @@ def test_a_playbook_becomes_another_user_by_the_password_and_nobody_sees_it(
 
 
 def test_what_the_file_says_of_fabric_array_volume_and_offload_reaches_the_playbooks(cast: Cast) -> None:
-    more = "  fabric: {mtu: 9000, pfc: [3]}\n  array: {transport: rdma}\n  volume: {chunk: 512k}\n  offload: {kind: lmcache}\n"
+    array = "{subsystem: nqn.2026-01.example:fx100, transport: rdma, portals: [{address: 10.0.0.1}], namespaces: 4}"
+    more = f"  fabric: {{mtu: 9000, priority: 3}}\n  array: {array}\n  volume: {{array: {{kind: directory, mount: /mnt/kv}}}}\n  offload: {{kind: lmcache}}\n"
     with write_session() as s:
         site = site_of(engage(s, cast, DEMO.replace("  hosts:\n", f"{more}  hosts:\n", 1), sealed=False))
-    assert (site["fabric"], site["offload"], site["array"]["transport"]) == ({"mtu": 9000, "pfc": [3]}, {"kind": "lmcache"}, "rdma")
+    assert (site["fabric"], site["offload"], site["array"]["transport"]) == ({"mtu": 9000, "priority": 3}, {"kind": "lmcache"}, "rdma")
     assert "hosts" not in site
     with pytest.raises(BadInput) as caught:
         read_file(DEMO.replace("  hosts:\n", "  volume: md0\n  hosts:\n", 1))

@@ -64,7 +64,12 @@ def busy(thousandths: int) -> Evidence:
 
 
 def members(lost: int) -> Evidence:
-    return with_volume({f"       {n}     259        {n}        {n}      active sync   /dev/nvme{n}n1\n": "" for n in range(4 - lost, 4)})
+    return with_volume(
+        {
+            f"       {n}     259        {n}        {n}      active sync   /dev/nvme{n}n1\n": f"       -       0        0        {n}      removed\n"
+            for n in range(4 - lost, 4)
+        }
+    )
 
 
 # check -> (its evidence at a value, {value: verdict}); of the variations: ns by which the fastest run differs from the limit

@@ -142,10 +142,11 @@ def test_counters_that_come_as_text_are_numbers_and_take_another_unit() -> None:
     assert verdict(in_another_unit(evidence, path, stored, 1024, up=True)) in NOT_GOOD
 
 
-def test_a_row_that_stands_twice_is_counted_and_numbered() -> None:
+@pytest.mark.parametrize("where", [0, 0.5, 0.9], ids=["stored", "warm-up", "measured"])
+def test_a_row_that_stands_twice_is_counted_and_numbered(where: float) -> None:
     evidence = breaches.good()
     path = evidence.path("run-2", "records.jsonl")
-    twice = damaged(evidence, path, "double a row", 0.5)
+    twice = damaged(evidence, path, "double a row", where)
     rows = twice.rows("run-2", "records.jsonl")
     assert [row["seq"] for row in rows] == list(range(len(rows)))
     assert twice.read("run-2", "exit.json")["records"] == len(rows) == len(evidence.rows("run-2", "records.jsonl")) + 1
