@@ -124,7 +124,8 @@ def test_a_playbook_becomes_another_user_by_the_password_and_nobody_sees_it(
 
 def test_what_the_file_says_of_fabric_array_volume_and_offload_reaches_the_playbooks(cast: Cast) -> None:
     array = "{subsystem: nqn.2026-01.example:fx100, transport: rdma, portals: [{address: 10.0.0.1}], namespaces: 4}"
-    more = f"  fabric: {{mtu: 9000, priority: 3}}\n  array: {array}\n  volume: {{array: {{kind: directory, mount: /mnt/kv}}}}\n  offload: {{kind: lmcache}}\n"
+    volume = "{array: {kind: directory, mount: /mnt/kv}}"
+    more = f"  fabric: {{mtu: 9000, priority: 3}}\n  array: {array}\n  volume: {volume}\n  offload: {{kind: lmcache}}\n"
     with write_session() as s:
         site = site_of(engage(s, cast, DEMO.replace("  hosts:\n", f"{more}  hosts:\n", 1), sealed=False))
     assert (site["fabric"], site["offload"], site["array"]["transport"]) == ({"mtu": 9000, "priority": 3}, {"kind": "lmcache"}, "rdma")
