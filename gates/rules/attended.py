@@ -26,7 +26,20 @@ PORTS = "ports.json"
 ROWS = {"counters.jsonl": "reading", "coldness.jsonl": "residency"}  # and the verb by which the attendant accounts for each
 ANSWERED = {  # of a row, what that host answered; the rest is the driver's
     "reading": ("engine_io", "diskstats", "nfs", "nics", "drives", "page_cache", "array", "offload"),
-    "residency": ("fs_type", "source", "mount_point", "dir", "files", "bytes", "resident_bytes", "names", "transports"),
+    "residency": (
+        "fs_type",
+        "source",
+        "mount_point",
+        "dir",
+        "files",
+        "bytes",
+        "resident_bytes",
+        "pages",
+        "resident_pages",
+        "page_bytes",
+        "names",
+        "transports",
+    ),
 }
 
 

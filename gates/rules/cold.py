@@ -133,6 +133,8 @@ def _resident(run: Run, row: dict[str, Any], tier: int | None, limit: Decimal) -
     if not isinstance(kind, str) or not kind or not size or resident is None or row.get("method") != "mincore":
         return unknown(run, "the residency check counted no bytes.", "驻留检查没有统计到字节。", tier=tier, files=("coldness.jsonl",))
     share = Decimal(resident) / size
+    if share <= limit and (doubt := doubtful.pages_units(run, row, tier)):
+        return doubt
     reason = Text("{v} of {n} bytes were in the page cache (at most {l}).", "{n} 字节中有 {v} 驻留于页缓存（上限 {l}）。")
     return Finding(holds(share <= limit), reason.fill(v=percent(share, limit), n=size, l=percent(limit)), share, run.key, tier, files)
 

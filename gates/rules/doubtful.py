@@ -46,6 +46,23 @@ def array_units(run: Run, tier: int, counts: tuple[int, int, int | None], most: 
     return unknown(run, *told, tier=tier, files=("counters.jsonl",), change=UNIT)
 
 
+def pages_units(run: Run, row: Mapping[str, Any], tier: int | None) -> Finding | None:
+    """Return that the bytes of a residency check are not what its pages hold, or None. The last page of each file may be cut."""
+    files, size, resident, pages, warm, page = (
+        count(row.get(key)) for key in ("files", "bytes", "resident_bytes", "pages", "resident_pages", "page_bytes")
+    )
+    if files is None or size is None or resident is None or pages is None or warm is None or not page:
+        untold = ("the residency check counted no pages, so its bytes stand alone.", "驻留检查没有统计页数，其字节数无从核对。")
+        return unknown(run, *untold, tier=tier, files=("coldness.jsonl",), change=UNIT)
+    if all((whole - min(files, whole)) * page <= told <= whole * page for whole, told in ((pages, size), (warm, resident))):
+        return None
+    told = (
+        f"{size} bytes with {resident} in memory are not {pages} pages with {warm} in memory, of {page} bytes each: the unit is doubtful.",
+        f"{size} 字节（驻留 {resident} 字节）与 {pages} 页（驻留 {warm} 页，每页 {page} 字节）不符：单位存疑。",
+    )
+    return unknown(run, *told, tier=tier, files=("coldness.jsonl",), change=UNIT)
+
+
 def device_units(run: Run, tier: int, name: Text, share: Decimal, most: Decimal) -> Finding | None:
     """Return that what a device or mount read is too much for the KV that was recovered, or None. `share`: of the bytes that the KV takes."""
     if share <= most:

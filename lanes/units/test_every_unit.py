@@ -14,18 +14,8 @@ from tests.bundles import Evidence
 from tests.unit.gates import breaches, breaches_g4
 from tests.unit.gates.damage import FACTORS, GOOD, fields, in_another_unit, verdict
 
-# (breach, field): the only word on the matter. Resident and all bytes of the KV files come from one look at them; a lag a little above its
-# limit, told as an eighth, is a lag that a loop may have.
-SINGLE_SOURCE = frozenset(
-    {
-        *(
-            (name, field)
-            for name in ("page cache", "page cache of one check", "page cache of one directory")
-            for field in ("/bytes", "/resident_bytes")
-        ),
-        ("lagging loop without the kernel", "/loop_lag_p99_ns"),
-    }
-)
+# (breach, field): the only word on the matter. A lag a little above its limit, told as an eighth, is a lag that a loop may have.
+SINGLE_SOURCE = frozenset({("lagging loop without the kernel", "/loop_lag_p99_ns")})
 
 
 def _changed(evidence: Evidence, good: Evidence) -> list[str]:

@@ -15,6 +15,7 @@ from tests.bundles.truth import Truth
 MODEL_LABELS = '{engine="0",model_name="lab"}'
 SERVED = 'vllm:request_success_total{engine="0",finished_reason="length",model_name="lab"}'
 KV_BYTES, BLOCK, GPU_BLOCKS = 16, 4096, 320
+PAGE_BYTES = 4096  # of the kernel
 MEDIUM: dict[str, Any] = {"dir": "/kv", "mount_point": "/", "fs_types": ["xfs"], "sources": ["/dev/md/qg-array"]}
 SECOND = 10**9
 WALL = 10**18  # ns by which the wall clock is ahead of the monotonic one
@@ -110,6 +111,9 @@ class Job:
                 "files": 10 if self.recovers else 0,
                 "bytes": stored,
                 "resident_bytes": 0,
+                "pages": -(-stored // PAGE_BYTES),
+                "resident_pages": 0,
+                "page_bytes": PAGE_BYTES,
                 "method": "mincore",
                 "engine": dict(self.engine),
                 "engine_before": before,

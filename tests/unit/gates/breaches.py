@@ -84,13 +84,17 @@ def unstamped(late: int, lag: int, by_loop: int) -> Edit:
     return edit
 
 
+def warmed(row: dict[str, Any], part: int) -> None:
+    """Let one `part`-th of the KV be in memory."""
+    row["resident_bytes"] = row["bytes"] // part
+    row["resident_pages"] = -(-row["resident_bytes"] // row["page_bytes"])
+
+
 def two_directories(e: Evidence) -> None:
     """Let the KV lie in two directories, the second of which is warm before a tier."""
     document("job.json", lambda d: d["engine"].update(kv_dirs=["/kv", "/kv2"]))(e)
     e.lines(STEP, "coldness.jsonl", lambda found: [r for row in found for r in (row, {**row, "dir": "/kv2"})], renumber=True)
-    rows(
-        "coldness.jsonl", lambda row: row.update(resident_bytes=row["bytes"] // 2) if (row["dir"], row["when"]) == ("/kv2", "before_tier") else None
-    )(e)
+    rows("coldness.jsonl", lambda row: warmed(row, 2) if (row["dir"], row["when"]) == ("/kv2", "before_tier") else None)(e)
 
 
 def other_configuration(step: str) -> Edit:
@@ -124,8 +128,8 @@ def previous_engine(row: Row) -> None:
 
 G3: dict[str, Edit] = {
     "gpu cache": rows("counters.jsonl", after(lambda row: moved(row, "external_kv_transfer", "local_cache_hit", 0.1))),
-    "page cache": rows("coldness.jsonl", lambda row: row.update(resident_bytes=row["bytes"] // 2)),
-    "page cache of one check": rows("coldness.jsonl", lambda row: row.update(resident_bytes=row["bytes"]) if row["when"] == "before_tier" else None),
+    "page cache": rows("coldness.jsonl", lambda row: warmed(row, 2)),
+    "page cache of one check": rows("coldness.jsonl", lambda row: warmed(row, 1) if row["when"] == "before_tier" else None),
     "page cache of one directory": two_directories,
     "never cold": rows("coldness.jsonl", lambda row: row.update(fs_type="tmpfs")),
     "engine not restarted": rows("coldness.jsonl", previous_engine),

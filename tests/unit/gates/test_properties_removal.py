@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.bundles.evidence import Evidence
 from tests.unit.gates import breaches, breaches_g4
-from tests.unit.gates.damage import FACTORS, HOWS, damaged, fields, in_another_unit, verdict, without
+from tests.unit.gates.damage import FACTORS, FACTORS, HOWS, damaged, fields, in_another_unit, verdict, without
 
 BOUNDED = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SOME = settings(BOUNDED, max_examples=40)
@@ -140,6 +140,16 @@ def test_counters_that_come_as_text_are_numbers_and_take_another_unit() -> None:
     assert [float(a) for a in after] == [1024 * float(b) for b in before]
     assert any(float(a) for a in after)
     assert verdict(in_another_unit(evidence, path, stored, 1024, up=True)) in NOT_GOOD
+
+
+@pytest.mark.parametrize("name", ["page cache", "page cache of one check", "page cache of one directory"])
+@pytest.mark.parametrize("field", ["/bytes", "/resident_bytes", "/pages", "/resident_pages", "/page_bytes"])
+def test_a_warm_page_cache_is_not_made_cold_by_another_unit(name: str, field: str) -> None:
+    evidence = breaches.g3(name)
+    for factor in FACTORS:
+        for up in (True, False):
+            changed = in_another_unit(evidence, evidence.path("run-2", "coldness.jsonl"), field, factor, up=up)
+            assert verdict(changed) in NOT_GOOD, (factor, up)
 
 
 @pytest.mark.parametrize("where", [0, 0.5, 0.9], ids=["stored", "warm-up", "measured"])

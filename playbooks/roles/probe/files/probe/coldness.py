@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from probe.errors import ProbeError, Refused
 from probe.files import walk_files
@@ -88,9 +88,12 @@ def drop_cache(path: str, links: bool = False) -> Dict[str, Any]:
 
 
 def residency(path: str, links: bool = False) -> Dict[str, Any]:
-    """Return {dir, fs_type, method, files, bytes, resident_bytes, worst: [{path, resident_bytes}]} of all files below `path`."""
+    """Return {dir, fs_type, method, files, bytes, resident_bytes, pages, resident_pages, page_bytes, worst} of all files below `path`.
+
+    `worst`: [{path, resident_bytes}]. Pages and bytes are counted apart, so that neither can be told in another unit unnoticed.
+    """
     mount = require_coolable(path)
-    files = total = resident = 0
+    files = total = resident = pages = resident_pages = 0
     warm: List[Any] = []
     for folder in sorted({os.path.dirname(name) for name in walk_files(path, links)}) if links else []:
         require_coolable(folder)  # what a link leads to may lie on another file system
@@ -101,22 +104,24 @@ def residency(path: str, links: bool = False) -> Dict[str, Any]:
             continue
         try:
             size = os.fstat(fd).st_size
-            pages = resident_bytes(fd, size)
+            warm_pages, warm_bytes = in_memory(fd, size)
         finally:
             os.close(fd)
-        files, total, resident = files + 1, total + size, resident + pages
-        if pages:
-            warm.append((pages, name))
+        files, total, resident = files + 1, total + size, resident + warm_bytes
+        pages, resident_pages = pages - (-size // PAGE), resident_pages + warm_pages
+        if warm_pages:
+            warm.append((warm_bytes, name))
     worst = [{"path": os.path.relpath(n, path), "resident_bytes": r} for r, n in sorted(warm, reverse=True)[:5]]
     out = {key: mount[key] for key in ("fs_type", "source", "mount_point", "dev")}
     out.update(dir=path, method="mincore")
     out.update(files=files, bytes=total, resident_bytes=resident, worst=worst)
+    out.update(pages=pages, resident_pages=resident_pages, page_bytes=PAGE)
     return out
 
 
-def resident_bytes(fd: int, size: int) -> int:
-    """Return how many bytes of an open file are in the page cache (whole pages, the last one cut at the file's end)."""
-    resident, offset = 0, 0
+def in_memory(fd: int, size: int) -> Tuple[int, int]:
+    """Return how many pages, and how many bytes, of an open file are in the page cache (bytes: the last page cut at the file's end)."""
+    resident, count, offset = 0, 0, 0
     while offset < size:
         length = min(_WINDOW, size - offset)
         address = _libc.mmap(None, length, _PROT_READ, _MAP_SHARED, fd, offset)
@@ -130,11 +135,12 @@ def resident_bytes(fd: int, size: int) -> int:
             flags = bytes(vector).translate(_LOW_BIT)
         finally:
             _libc.munmap(address, length)
+        count += flags.count(1)
         resident += flags.count(1) * PAGE
         if flags and flags[-1] and length % PAGE:
             resident -= PAGE - length % PAGE
         offset += length
-    return resident
+    return count, resident
 
 
 _LOW_BIT = bytes(i & 1 for i in range(256))  # only the low bit of mincore's bytes is defined

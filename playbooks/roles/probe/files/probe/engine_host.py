@@ -28,7 +28,7 @@ START_S, STOP_S = 600.0, 60.0  # where the job file says nothing
 GRACE_S = 60.0  # a command that starts or stops the engine has that time of its own, and knows better why it did not come about
 COMMAND_S = 300.0  # of an injection
 SCAN_SHARE = 20  # the KV directory is walked at most a twentieth of the time
-FOUND = ("fs_type", "source", "mount_point", "dir", "files", "bytes", "resident_bytes")
+FOUND = ("fs_type", "source", "mount_point", "dir", "files", "bytes", "resident_bytes", "pages", "resident_pages", "page_bytes")
 Sleep = Callable[[float], None]
 
 
