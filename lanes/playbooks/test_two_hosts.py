@@ -109,13 +109,13 @@ def check(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 def test_g2_and_g3_of_two_hosts_bring_all_evidence_and_prove_what_rests_on_the_engines_host(lab: PlaybookLab) -> None:
     deployed = {f"evidence/deploy/gpu01/{name}": data for name, data in _deployed(lab).items()}
-    g2 = measured(lab, "G2", g2_baseline.steps(plan()), 10)
+    g2 = measured(lab, "G2", g2_baseline.steps(plan()), 13)
     g2.files |= deployed
     document = judge(g2.bundle())
     assert check(document, "g2.evidence")["verdict"] == "pass", check(document, "g2.evidence")["reason"]
     _holds(document)
 
-    g3 = measured(lab, "G3", g3_main.steps(plan()), 11)
+    g3 = measured(lab, "G3", g3_main.steps(plan()), 14)
     document = judge(g3.bundle())
     assert check(document, "g3.evidence")["verdict"] == "pass", check(document, "g3.evidence")["reason"]
     _holds(document)

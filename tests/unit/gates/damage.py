@@ -13,12 +13,11 @@ from gates.bundle import Unreadable
 from gates.judge import judge
 from tests.bundles.evidence import Evidence
 
-GOOD = ("pass", "conditional")
+GOOD, NOT_GOOD = ("pass", "conditional"), ("fail", "inconclusive", "invalid", "unreadable")
 HOWS = ("remove", "empty", "truncate", "drop a line", "drop a row", "drop a key", "double a line", "double a row", "reverse", "null", "nan", "unit")
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?")  # counters of an engine come as text
 Path = tuple[str, ...]  # of keys from the top of a JSON value; `*` is any place of a list
 # ns/us/ms/s, KiB/KB and bits/bytes: what a tool of another version, or a hand, may have meant.
-NOT_GOOD = ("fail", "inconclusive", "invalid", "unreadable")
 FACTORS = (1000, 1024, 8, 10**6, 10**9)
 
 
