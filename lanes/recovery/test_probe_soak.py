@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,7 @@ def test_a_soak_that_does_not_fit_is_refused_with_the_numbers_before_anything_is
 def test_a_disk_that_fills_up_ends_a_soak_by_name_with_whole_lines_and_an_exit(place):
     root = place / "root"
     root.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(root)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=192m", "tmpfs", str(root)], check=True)
     try:
         spec = soak(place, seconds=30, request_cap=600)
         filler = root / "filler"
@@ -130,11 +131,10 @@ def test_a_disk_that_fills_up_ends_a_soak_by_name_with_whole_lines_and_an_exit(p
         def fill():
             """Leave nothing free but what the job set aside."""
             with filler.open("ab", buffering=0) as file:
-                try:
-                    while True:
-                        file.write(b"\0" * 4096)
-                except OSError:
-                    pass
+                for size in (1 << 20, 4096):
+                    with suppress(OSError):
+                        while True:
+                            file.write(b"\0" * size)
 
         pyz = place / "probe.pyz"
         probe(pyz, "job", "start", "--root", root, "--spec", write(place / "soak.json", spec))
