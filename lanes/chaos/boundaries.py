@@ -171,8 +171,8 @@ def watch() -> None:
         launch(boarded)
         _die("spawned", boarded[0].run.attempt_id)
 
-    def storing(path: Path) -> Any:
-        stored = put_file(path)
+    def storing(path: Path, *between: Any) -> Any:
+        stored = put_file(path, *between)
         _die("stored", about["attempt"])
         return stored
 

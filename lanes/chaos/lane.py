@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from app.attempts.models import StepEvent, VerdictRevision
+from app.attempts.models import Attempt, StepEvent, VerdictRevision
 from app.kit.db import read_session
 from app.settings import settings
 from lanes.chaos import boundaries, checks, ends
@@ -79,7 +79,9 @@ class Lane:
         with read_session() as s:
             kept = {row.substance: row.verdict for row in s.scalars(select(VerdictRevision))}
         if len(kept) != 1 or set(kept.values()) != {"pass"}:
-            raise SystemExit(f"without a fault the lane does not reach one pass but {kept}: {[soak.seen for soak in soaks]}")
+            with read_session() as s:
+                why = [row.problem for row in s.scalars(select(Attempt))]
+            raise SystemExit(f"without a fault the lane does not reach one pass but {kept}: {[soak.seen for soak in soaks]} {why}")
         if not list(settings().state_dir.glob(f"{WITNESSED}/*/*")):
             raise SystemExit("nobody counted what the real Ansible emitted: the lane could not see an event that is lost")
         self.reference = next(iter(kept))
