@@ -42,12 +42,14 @@ def prepare(root):
 
 def start(root, job, attempt, fence, seconds, script):
     hostlock.take(root, attempt, int(fence))
+    with open(os.path.join(script, "job.json"), encoding="utf-8") as file:
+        played = json.load(file)["engine"]  # where the KV of the load that is replayed lay, and on what
     spec = {
         "schema": 1,
         "job": job,
         "kind": "soak",
         "fence": int(fence),
-        "engine": {"base_url": "http://127.0.0.1:9", "model": "lab"},
+        "engine": {"base_url": "http://127.0.0.1:9", "model": "lab", **played},
         "workload": {"seed": 1, "suffix_tokens": 1, "context_tokens": 1, "output_tokens": 1, "set": "g4", "vocab": [0, 100], "tiers": []},
         "phases": {},
         "limits": {"request_timeout_s": 9, "disk_quota_bytes": 1 << 30, "deadline_s": 3600},
