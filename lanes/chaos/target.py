@@ -68,7 +68,7 @@ def run(root, *words):
     return job_main.run(folder, lock)
 
 
-def replay(job):
+def replay(job, _key):
     """Write the script's rows over the job's seconds; count the start where nothing that we do can take it back."""
     root = os.path.dirname(os.path.dirname(job.folder))
     note(root, "began " + job.spec["job"])
