@@ -80,7 +80,9 @@ class Lane:
             kept = {row.substance: row.verdict for row in s.scalars(select(VerdictRevision))}
         if len(kept) != 1 or set(kept.values()) != {"pass"}:
             with read_session() as s:
-                why = [row.problem for row in s.scalars(select(Attempt))] + [row.document["summary"]["en"] for row in s.scalars(select(VerdictRevision))]
+                why = [row.problem for row in s.scalars(select(Attempt))] + [
+                    row.document["summary"]["en"] for row in s.scalars(select(VerdictRevision))
+                ]
             raise SystemExit(f"without a fault the lane does not reach one pass but {kept}: {[soak.seen for soak in soaks]} {why}")
         if not list(settings().state_dir.glob(f"{WITNESSED}/*/*")):
             raise SystemExit("nobody counted what the real Ansible emitted: the lane could not see an event that is lost")
