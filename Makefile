@@ -64,7 +64,7 @@ test-vllm: $(DEV) ## G2 and G3 on the real vLLM with KV on XFS on a loop device,
 test-clients: $(DEV) ## AIPerf, GuideLLM and vLLM bench as a cell of a run on the simulated engine; stand-ins for those that are not installed (BENCH_CLIENTS=DIR)
 	@$(PY) -m pytest lanes/clients --timeout 900 $(ARGS)
 
-test-postgres: $(DEV) ## every test that uses a database, on PostgreSQL instead of SQLite (twelve minutes; needs its server programs; PARTS=tests as CI does)
+test-postgres: $(DEV) ## every test that uses a database, on PostgreSQL instead of SQLite (twelve minutes; needs its server programs; PARTS=tests for the first half)
 	@for part in $(or $(PARTS),tests lanes/recovery); do QUADGATE_TEST_DATABASE=postgres $(PY) -m pytest $$part -n 3 --dist loadfile --no-loadscope-reorder $(ARGS) || exit 1; done
 
 test-compose: $(DEV) ## docker-compose.yml brought up for real: an engagement through it, containers killed, upgraded (needs Docker)
