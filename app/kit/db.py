@@ -131,10 +131,17 @@ def require_database() -> None:
 
 
 @contextmanager
-def read_session() -> Iterator[Session]:
-    """Open a session for reading; nothing is committed. Raises Refused where there is no database."""
+def read_session(*, one_moment: bool = False) -> Iterator[Session]:
+    """Open a session for reading; nothing is committed. Raises Refused where there is no database.
+
+    `one_moment`: all reads see what there was at the first one, on PostgreSQL too (SQLite's always do), so that a count and the rows that it
+    counts agree although they are read one after the other.
+    """
     require_database()
-    with Session(engine_for(settings().database_url), expire_on_commit=False) as session:
+    engine = engine_for(settings().database_url)
+    if one_moment and engine.dialect.name == "postgresql":
+        engine = engine.execution_options(isolation_level="REPEATABLE READ")
+    with Session(engine, expire_on_commit=False) as session:
         yield session
 
 

@@ -74,7 +74,7 @@ def read_batch(attempt_id: str, still: Still, at: Position, before: Batch | None
 
     Most reads find that nothing has changed since the one `before`, by a few indexed values, and read no more.
     """
-    with read_session() as s:
+    with read_session(one_moment=True) as s:  # a count of samples from before the newest of them would be shown until the next one came
         if (actor := still(s)) is None:
             return None
         version = attempts.version(s, attempt_id=attempt_id, actor=actor)
