@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.engine import counting, drive, reconcile, rounds, words
+from app.engine import counting, drive, reconcile, rounds, set_back, words
 from app.engine.attend_key import key_of
 from app.engine.bring import bring, unpacked
 from app.engine.context import Ctx, title_of
@@ -181,7 +181,11 @@ def _started(ctx: Ctx, ended: drive.Ended) -> Outcome:
 def _later(ctx: Ctx, memo: dict[str, Any], seconds: float) -> Outcome:
     """Leave the job alone for so long. The time is kept in the row, since a nudge may come earlier."""
     return Outcome(
-        due_s=seconds, step={"status": "running", "result": {**memo, "run": None, "ask_at": (ctx.now + timedelta(seconds=seconds)).isoformat()}}
+        due_s=seconds,
+        step={
+            "status": "running",
+            "result": {**memo, "run": None, "ask_at": (ctx.now + timedelta(seconds=seconds)).isoformat(), "ask_s": seconds},
+        },
     )
 
 
@@ -189,6 +193,10 @@ def _wait_or_ask(ctx: Ctx) -> Outcome:
     """Ask when it is time: a soak is polled, a measured run is asked for its pack when it should be over."""
     memo = drive.memo_of(ctx)
     wait = (datetime.fromisoformat(memo["ask_at"]) - ctx.now).total_seconds()
+    if (
+        wait > (given := float(memo.get("ask_s", math.inf))) + set_back.SET_BACK_S
+    ):  # a move spanned a clock's way back: its time is of the clock before
+        return _later(ctx, memo, given)
     if wait > (rounds.early_s(float(memo["expected_s"])) if ctx.beside and _is_soak(ctx) else 0.0):
         return Outcome(due_s=wait)
     memo[LATE] = [*(memo.get(LATE) or ())[1 - LATE_KEPT :], max(0.0, round(-wait, 2))]
