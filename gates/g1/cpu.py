@@ -58,12 +58,16 @@ def cpu_check(plan: Plan, engines: tuple[str, ...], survey: Mapping[str, HostPac
 
 
 def _of_host(host: str, answer: Answer) -> Sockets | Finding:
-    """Return what one host has, or why that is a breach or not known: a socket is told with its model, its cores and how many of them are on."""
-    models = {o.labels["socket"]: str(o.value) for o in answer.all("cpu.model")}
-    cores, on = ({o.labels["socket"]: o.value for o in answer.all(f"cpu.{key}")} for key in ("cores", "cores_enabled"))
+    """Return what one host has, or why that is a breach or not known: a socket is told with its model, its cores and how many of them are on.
+
+    A processor is known by its structure's handle: firmware may give two sockets one name.
+    """
+    sockets = {o.labels["handle"]: o.labels["socket"] for o in answer.all("cpu.model")}
+    models = {o.labels["handle"]: str(o.value) for o in answer.all("cpu.model")}
+    cores, on = ({o.labels["handle"]: o.value for o in answer.all(f"cpu.{key}")} for key in ("cores", "cores_enabled"))
     if not models or set(models) != set(cores) or set(models) != set(on):
         return unknown("{h}: not every processor is told with its cores", "{h}：并非每颗处理器都报告了核心数", answer.path, h=host)
-    off = [f"{socket} {on[socket]}/{cores[socket]}" for socket in sorted(models) if on[socket] != cores[socket]]
+    off = [f"{socket} {on[one]}/{cores[one]}" for one, socket in sorted(sockets.items(), key=lambda kept: kept[1]) if on[one] != cores[one]]
     if off:
         return bad("{h}: cores are switched off: {o}", "{h}：有核心未启用：{o}", answer.path, h=host, o=", ".join(off))
     kinds = {(models[socket], cores[socket]) for socket in models}

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gates.declared import Declared, by_agreement
 from gates.g1.declared_more import GPU_ECC, GPU_FIRMWARE, GPU_STRESS
 from gates.g1.gpu_link import gpu_link_check
+from gates.g1.gpu_stress import under_stress
 from gates.g1.gpus import devices, gpu_answer, gpu_lists
 from gates.g1.links import Packs
 from gates.g1.memory import memory_check
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
 from gates.readers.other_gpu import UNANSWERED
-from gates.rules.estimates import beside, percent
 from gates.rules.findings import Finding, State, bad, conclude, doubtful, good, unknown
 from gates.text import Text
 
 if TYPE_CHECKING:
     from gates.plan import Plan
-
-WORST_OF = 3  # intervals at least: fewer say nothing about steadiness
 
 
 def part_checks(plan: Plan, engines: tuple[str, ...], survey: Packs, *, gpus: bool) -> Iterator[CheckResult | dict[str, Any]]:
@@ -51,7 +48,7 @@ def part_checks(plan: Plan, engines: tuple[str, ...], survey: Packs, *, gpus: bo
         yield _over(declared, plan, engines, survey, name, ask, passed, each)
 
     def stress(host: str, answer: Answer) -> Finding:
-        return _stress(host, answer, plan.g1.gpu_stress_spread_max)
+        return under_stress(host, answer, plan.g1.gpu_stress_spread_max)
 
     steady = Text("The GPUs of every host are steady under stress (hosts: {n}).", "{n} 台主机的 GPU 在压力下稳定。")
     yield _over(GPU_STRESS, plan, engines, survey, "rvs", stress, steady, "rvs.flops")
@@ -126,27 +123,3 @@ def _firmware(host: str, answer: Answer) -> Finding:
     if differ:
         return bad("{h}: firmware differs between GPUs: {d}", "{h}：各 GPU 固件不同：{d}", answer.path, value=Decimal(len(differ)), **words)
     return good("{h}: {n} GPUs", "{h}：{n} 块 GPU", answer.path, value=Decimal(0), **words)
-
-
-def _stress(host: str, answer: Answer, limit: Decimal) -> Finding:
-    by_gpu: dict[str, list[Decimal]] = {}
-    for o in answer.all("rvs.flops"):
-        if isinstance(o.value, Decimal):
-            by_gpu.setdefault(o.labels["gpu"], []).append(o.value)
-    if not by_gpu or any(len(v) < WORST_OF or max(v) <= 0 for v in by_gpu.values()):
-        return unknown("{h}: fewer than {n} intervals of a GPU are told", "{h}：某 GPU 的时段少于 {n} 个", answer.path, h=host, n=WORST_OF)
-    answered = {o.labels["gpu"] for name in ("rvs.met", "rvs.pass") for o in answer.all(name)}
-    silent = ", ".join(sorted(set(by_gpu) - answered))
-    refused = [o.labels["gpu"] for name, no in (("rvs.met", "FALSE"), ("rvs.pass", "false")) for o in answer.all(name) if o.value == no]
-    spreads = {gpu: (Fraction(max(v)) - Fraction(min(v))) / Fraction(max(v)) for gpu, v in by_gpu.items()}
-    worst = max(spreads, key=lambda gpu: spreads[gpu])
-    told = beside(spreads[worst], limit, 6)
-    words = {"h": host, "g": worst, "v": percent(spreads[worst], limit), "r": ", ".join(refused)}
-    if refused:
-        return bad("{h}: GPU {r} missed its target", "{h}：GPU {r} 未达目标", answer.path, value=told, **words)
-    text = "{h}: the intervals of GPU {g} differ by {v}", "{h}：GPU {g} 各时段相差 {v}"
-    if spreads[worst] > Fraction(limit):
-        return bad(*text, answer.path, value=told, **words)
-    if silent:
-        return unknown("{h}: rvs does not say whether GPU {g} met its target", "{h}：rvs 未说明 GPU {g} 是否达标", answer.path, h=host, g=silent)
-    return good(*text, answer.path, value=told, **words)

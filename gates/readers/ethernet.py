@@ -17,6 +17,7 @@ _FIELD = re.compile(r"^\s*([^:]+):\s*(.*?)\s*$")
 _SPEED = re.compile(r"^([0-9]{1,9})Mb/s$")
 _MODE = re.compile(r"\b([0-9]{2,7})base[A-Z0-9_]+/(?:Full|Half)\b")
 MEGABIT = 10**6
+_UNKNOWN_SPEEDS = (0xFFFF, 0xFFFFFFFF)  # SPEED_UNKNOWN of the kernel's ethtool.h in 16 and in 32 bits, as drivers and tools print it that do not know it
 
 
 def read_ethtool(data: bytes) -> Reading:
@@ -56,7 +57,7 @@ def read_ethtool(data: bytes) -> Reading:
 def _ethtool_field(key: str, value: str, found: Collector, labels: dict[str, str]) -> None:
     if key == "Speed":
         match = _SPEED.match(value)
-        if match:
+        if match and int(match[1]) not in _UNKNOWN_SPEEDS:
             found.see("net.speed", Decimal(match[1]) * MEGABIT, "bit/s", **labels)
         else:
             found.absent("Speed", value, **labels)

@@ -14,20 +14,21 @@ from gates.model import Reading
 from gates.readers.common import Collector, clip, decode
 
 # In this order: the first that a line matches is its family. "Shutdown timeout set to 10 seconds" and "AER: enabled" are no faults.
+# What stands before a `.*` is looked for once a line, from the line's begin and never given back (`^(?>...)`): a line that repeats it would cost its square.
 FAMILIES: dict[str, re.Pattern[str]] = {
     "nvme_timeout": re.compile(
-        r"\bnvme\w*: (?:.*\bQID \d+ timeout\b|.*\btimeout, (?:aborting|reset|disable|completion)|controller is down|Device not ready"
-        r"|Removing after probe failure|Disabling device after reset failure|Abort status)"
+        r"^(?>.*?\bnvme\w*: )(?:.*\bQID \d+ timeout\b|.*\btimeout, (?:aborting|reset|disable|completion)|.*controller is down|.*Device not ready"
+        r"|.*Removing after probe failure|.*Disabling device after reset failure|.*Abort status)"
     ),
     "nvme_fabric": re.compile(
-        r"\bnvme\w*: .*(?:starting error recovery|Reconnecting in|failed nvme_keep_alive_end_io|[Kk]eep.?[Aa]live.*fail)"
+        r"^(?>.*?\bnvme\w*: ).*(?:starting error recovery|Reconnecting in|failed nvme_keep_alive_end_io|[Kk]eep.?[Aa]live(?>.*?fail))"
         r"|no usable path - requeuing I/O"
     ),
     "block_io": re.compile(r"(?:I/O|critical \w+) error, dev nvme|\bnvme\d+(?:c\d+)?n\d+: I/O Cmd"),
-    "pcie_uncorrected": re.compile(r"AER: .*Uncorrect|PCIe Bus Error: severity=Uncorrect|device recovery failed|DPC: containment event"),
-    "pcie_corrected": re.compile(r"AER: .*Correct|PCIe Bus Error: severity=Correct"),
+    "pcie_uncorrected": re.compile(r"^(?>.*?AER: ).*Uncorrect|PCIe Bus Error: severity=Uncorrect|device recovery failed|DPC: containment event"),
+    "pcie_corrected": re.compile(r"^(?>.*?AER: ).*Correct|PCIe Bus Error: severity=Correct"),
     "machine_check": re.compile(r"\[Hardware Error\]|Machine check events logged|\bEDAC \S+: \d+ [CU]E\b|Memory failure: |BERT: Error records"),
-    "gpu": re.compile(r"\bamdgpu\b.*(?:GPU reset|\bring \S+ timeout|\b[1-9]\d* uncorrectable hardware error)|NVRM: Xid"),
+    "gpu": re.compile(r"^(?>.*?\bamdgpu\b).*(?:GPU reset|\bring \S+ timeout|\b[1-9]\d* uncorrectable hardware error)|NVRM: Xid"),
     "link_down": re.compile(r"Slot\([^)]*\): Link Down"),
 }
 TOLD_ONLY = frozenset(("pcie_corrected",))  # the link mended it by itself: counted, and no fault by itself

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -57,6 +58,16 @@ def test_processors_that_the_plan_names_decide(whole, cpu, verdict):
     assert (result.verdict, result.severity) == (verdict, Severity.BLOCKING)
     if verdict is FAIL:
         assert "gpu01: 2 x AMD EPYC 9654 96-Core Processor, 96 cores; the plan names" in result.reason.en
+
+
+def test_sockets_that_the_firmware_gives_one_name_are_two_processors(whole):
+    path = f"{GPUS}dmidecode-cpu.out"
+    names = sorted(set(re.findall(rb"Socket Designation: \S+", whole[path])))
+    alike = {**whole, path: whole[path].replace(names[1], names[0])}
+    assert len(names) == 2
+    assert under(alike, "g1.cpu", cpu=EPYC).verdict is PASS
+    mixed = whole[path].replace(names[1], names[0]).replace(b"9654 96-Core", b"9754 96-Core", 1)
+    assert "its processors differ" in under({**whole, path: mixed}, "g1.cpu", cpu=EPYC).reason.en
 
 
 def test_engine_hosts_with_other_processors_than_each_other_are_told(whole):

@@ -169,6 +169,24 @@ def test_a_stress_run_that_lacks_a_gpu_an_interval_or_an_answer_says_nothing(who
     assert stressed(whole, b"".join(kept)) is Verdict.INCONCLUSIVE
 
 
+ACTIONS = ((b"gst-tf32", b"343415"), (b"gst-fp64", b"172333"), (b"gst-i8", b"1040000"))  # as a stock configuration's: targets far from each other
+SEVERAL = b"".join((STEADY + MET).replace(b"[gst]", b"[" + name + b"]").replace(b"GFLOPS 960", b"GFLOPS " + target) for name, target in ACTIONS)
+
+
+def test_actions_of_a_stress_run_with_different_targets_are_not_compared_with_each_other(whole):
+    assert stressed(whole, SEVERAL) is Verdict.PASS
+    dips = SEVERAL.replace(b"[gst-fp64] [GPU:: 28855] GFLOPS 172333", b"[gst-fp64] [GPU:: 28855] GFLOPS 152333", 1)
+    assert stressed(whole, dips) is Verdict.FAIL
+
+
+@pytest.mark.parametrize("kept", [b"intervals", b"answers", b"neither"])
+def test_an_answer_to_one_action_is_none_to_another(whole, kept):
+    """The text of the last action of one GPU was cut: its intervals, its answer, or both."""
+    of_it = b"[gst-i8] [GPU:: 28857]"
+    lost = [line for line in SEVERAL.splitlines(keepends=True) if of_it in line and (kept == b"neither" or (b"met:" in line) == (kept == b"intervals"))]
+    assert stressed(whole, b"".join(line for line in SEVERAL.splitlines(keepends=True) if line not in lost)) is Verdict.INCONCLUSIVE
+
+
 def stressed(files: Files, out: bytes) -> Verdict:
     """Return what the stress check makes of an output of rvs on the engine host."""
     return check(judged({**files, "evidence/survey/gpu01/rvs.out": out}, evidence={"required": ["gpu_stress"]}), "g1.gpu.stress").verdict

@@ -328,8 +328,9 @@ def test_ethtool_reads_the_speed_and_the_best_supported_one():
     assert values(reading, "net.speed_rated") == [Decimal(100_000_000_000)]
 
 
-def test_an_unknown_speed_is_no_speed():
-    reading = read("ethtool", ETHTOOL.replace(b"25000Mb/s", b"Unknown!"))
+@pytest.mark.parametrize("speed", [b"Unknown!", b"65535Mb/s", b"4294967295Mb/s"])
+def test_an_unknown_speed_is_no_speed(speed):
+    reading = read("ethtool", ETHTOOL.replace(b"25000Mb/s", speed))
     assert values(reading, "net.speed") == []
     assert codes(reading) == {"not_a_number"}
 

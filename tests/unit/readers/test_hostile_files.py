@@ -150,6 +150,13 @@ def test_time_grows_with_the_size_of_the_file_and_not_with_its_square(name: str)
         assert large < 8 * 4 * max(small, 0.02), f"{name}: {small:.3f} s for {len(body)} bytes, {large:.3f} s for eight times that"
 
 
+@pytest.mark.parametrize("word", [b"nvme: ", b"AER: ", b"amdgpu ", b"[1.0] ", b"Keep Alive ", b"nvme0: Keep Alive "])
+def test_a_kernel_log_of_lines_that_repeat_one_word_takes_no_longer_than_another(word: bytes) -> None:
+    line = b"[    1.000000] " + word * (1900 // len(word)) + b"\n"
+    other = b"[    1.000000] " + b"x " * (len(line) // 2) + b"\n"
+    assert spent("kernel-log", line * 50) < 8 * max(spent("kernel-log", other * 50), 0.005)
+
+
 def spent(name: str, data: bytes) -> float:
     """Return the processor time that a reader takes for a file, in seconds: the least of three, without the collector (others left it much)."""
     times = []
