@@ -14,6 +14,7 @@ from gates.model import Verdict
 from gates.odds.chances import Chances, chances
 from gates.odds.effects import Noise, expected_effects
 from gates.odds.false_decisions import alarm_shares, bootstrap_share, check_needs, check_shares, table
+from gates.odds.identity import Engine, identity_shares
 from gates.odds.planner import Need, needed, with_pairs
 from gates.plan import Plan, parse_plan
 
@@ -153,6 +154,23 @@ def what_validity_catches(trials: int, needs: Needs) -> Iterator[str]:
     yield table(heads("what is wrong"), rows)
 
 
+def of_outputs(trials: int) -> Iterator[str]:
+    """Yield what the comparison of outputs decides, by the engine's own noise."""
+    rows = []
+    for repeats in (32, 104):
+        chosen = parse_plan({"workload": {"identity_repeats": repeats}})
+        for noise in (0.0, 0.005, 0.01, 0.02, 0.05, 0.10):
+            engine = Engine(noise, noise / 10)
+            sound = identity_shares(chosen, engine, trials=trials, seed=SEED)
+            wrong = [identity_shares(chosen, engine, damaged=share, trials=trials, seed=SEED) for share in (0.05, 0.10, 0.20)]
+            told = (sound[Verdict.PASS], sound[Verdict.FAIL], *(share for d in wrong for share in (d[Verdict.PASS], d[Verdict.FAIL])))
+            rows.append([str(repeats), percent(noise), *(percent(share) for share in told)])
+    yield "\n### Outputs: how often they pass and fail, by the noise of recompute\n"
+    yield "Two pairs, three tiers, first tokens a tenth as noisy; the rest is inconclusive and names the repeats that would decide.\n"
+    damage = [f"{share} % of c8 wrong: {verdict}" for share in (5, 10, 20) for verdict in ("pass", "fail")]
+    yield table(["repeats", "noise", "sound: pass", "sound: fail", *damage], rows)
+
+
 def main() -> None:
     """Write or print the figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -167,6 +185,7 @@ def main() -> None:
         *gate_at_the_limit(asked.trials // 4),
         *gate_with_the_planners_runs(asked.trials // 4, needs),
         *what_validity_catches(asked.trials // 4, needs),
+        *of_outputs(asked.trials // 4),
     ]
     told = "\n".join(parts)
     if asked.print:

@@ -34,8 +34,9 @@ _FITS = Text(
 _CONTROLS = Text(", or with arms.controls {n}", "，或将 arms.controls 设为 {n}")
 _BLOCKS = Text(", or in up to {s} with arms.prompts per_block", "，或将 arms.prompts 设为 per_block，则至多 {s}")
 _NOT_DRAWN = Text(
-    "Not drawn: rig faults, the product's own faults, guards, an SLA, drift within the gate. Cold, complete and equal work is taken for granted.",
-    "未模拟：环境故障、产品自身故障、护栏、SLA、门禁期间的漂移；并假定冷态、证据完整、工作量相等均成立。",
+    "Not drawn: rig faults, the product's own faults, guards, outputs that differ by the engine's own noise, an SLA, drift within the gate. "
+    "Cold, complete and equal work is taken for granted.",
+    "未模拟：环境故障、产品自身故障、护栏、引擎自身噪声造成的输出差异、SLA、门禁期间的漂移；并假定冷态、证据完整、工作量相等均成立。",
 )
 _NOISE = Text(
     "Noise: {r} from run to run, {q} from request to request with an autocorrelation of {a}; runs and tiers independent of each other, the arms "

@@ -17,7 +17,7 @@ _FIELD = re.compile(r"^\s*([^:]+):\s*(.*?)\s*$")
 _SPEED = re.compile(r"^([0-9]{1,9})Mb/s$")
 _MODE = re.compile(r"\b([0-9]{2,7})base[A-Z0-9_]+/(?:Full|Half)\b")
 MEGABIT = 10**6
-_UNKNOWN_SPEEDS = (0xFFFF, 0xFFFFFFFF)  # SPEED_UNKNOWN of the kernel's ethtool.h in 16 and in 32 bits, as drivers and tools print it that do not know it
+_UNKNOWN_SPEEDS = (0xFFFF, 0xFFFFFFFF)  # SPEED_UNKNOWN of the kernel's ethtool.h in 16 and in 32 bits, printed by tools that do not know it
 
 
 def read_ethtool(data: bytes) -> Reading:

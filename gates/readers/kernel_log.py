@@ -14,7 +14,7 @@ from gates.model import Reading
 from gates.readers.common import Collector, clip, decode
 
 # In this order: the first that a line matches is its family. "Shutdown timeout set to 10 seconds" and "AER: enabled" are no faults.
-# What stands before a `.*` is looked for once a line, from the line's begin and never given back (`^(?>...)`): a line that repeats it would cost its square.
+# What stands before a `.*` is looked for once a line and never given back (`^(?>...)`): a line that repeats it would cost its square.
 FAMILIES: dict[str, re.Pattern[str]] = {
     "nvme_timeout": re.compile(
         r"^(?>.*?\bnvme\w*: )(?:.*\bQID \d+ timeout\b|.*\btimeout, (?:aborting|reset|disable|completion)|.*controller is down|.*Device not ready"

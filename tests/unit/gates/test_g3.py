@@ -189,7 +189,11 @@ def unlabelled_empty_stream(row):
 
 
 def corrupt(row):
-    return row if row["prompt"] % 10 else {**row, "output_sha256": "f" * 64}
+    return row if row["prompt"] % 2 else {**row, "output_sha256": "f" * 64}
+
+
+def rarely_corrupt(row):
+    return row if row["prompt"] % 10 else corrupt(row)
 
 
 @pytest.mark.parametrize(
@@ -249,16 +253,17 @@ def test_failed_kv_loads_are_the_products_fault():
 
 
 def test_outputs_within_the_engines_own_noise_are_not_held_against_the_product():
-    noisy = run(Truth(noise_floor=0.15), small_plan({"workload": {"identity_repeats": 24}}), on_candidates(corrupt))
+    noisy = run(Truth(noise_floor=0.15), small_plan({"workload": {"identity_repeats": 24}}), on_candidates(rarely_corrupt))
     assert checks(noisy)["g3.candidate_output_identity"]["verdict"] == "pass"
 
 
 def test_one_broken_tier_is_not_hidden_by_the_sound_ones():
-    def one_wrong(row):
-        return {**row, "output_sha256": "f" * 64} if (row["phase"], row["tier"], row["prompt"]) == ("measure", 2, 0) else row
+    def wrong_at_c2(row):
+        wrong = row["phase"] == "measure" and row["tier"] == 2 and row["prompt"] < 10
+        return {**row, "output_sha256": "f" * 64} if wrong else row
 
-    # 1 of the 96 outputs of a run, and 1 of the 24 at c2
-    document = run(plan=small_plan({"validity": {"divergence_excess_max": "0.02"}}), edit=on_candidates(one_wrong))
+    # 10 of the 96 outputs of a run, which the noise might explain that 8 repeats leave open, and 10 of the 24 at c2
+    document = run(edit=on_candidates(wrong_at_c2))
     check = checks(document)["g3.candidate_output_identity"]
     assert (document["verdict"], check["verdict"], check["tier"]) == ("fail", "fail", 2)
 
