@@ -31,8 +31,8 @@ def output_identity(data: Findings, arm: str) -> ClaimResult:
 
     Repeats tell recompute's own noise within bounds only (Wilson, 95 %): none of 32 may be one in thirteen. What surely stands beyond the upper
     bound is a breach, what the lower bound explains holds, and what lies between is unknown until more prompts are asked again. Where recompute
-    hardly reproduces itself (`validity.noise_floor_max`), whole outputs are no measure at all. The first tokens diverge more rarely by noise than whole
-    outputs do: beyond their own noise they prove a breach, and within it that what came later is the noise of an engine that is known to have some.
+    hardly reproduces itself (`validity.noise_floor_max`), whole outputs are no measure at all. The first tokens diverge more rarely by noise than
+    whole outputs do: beyond their own noise they prove a breach, and within it that what came later is the noise of an engine known to have some.
     """
     if not data.plan.arms.recovers(arm):
         return not_applicable(
