@@ -7,6 +7,7 @@ io.steady_state (1 or 0).
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +16,8 @@ from gates.readers.common import Collector, exact, load_json, part, rows
 
 KIB = 1024
 MS_PER_S = 1000
+NS_PER_US = 1000
+_BEFORE_3 = re.compile(r"fio-[12]\b")
 ROUNDING = Decimal("0.001")  # fio tells its runtime in whole milliseconds
 
 
@@ -35,8 +38,24 @@ def read_fio(data: bytes) -> Reading:
         device = part(job, "job options", "filename") or part(document, "global options", "filename")
         key = (str(job.get("jobname")), device if isinstance(device, str) else "")
         alike[key] = alike.get(key, 0) + 1
+        _in_nanoseconds(job, version)
         _job(job, {"job": key[0], "device": key[1]} | ({"n": str(alike[key])} if alike[key] > 1 else {}), found)
     return found.reading()
+
+
+def _in_nanoseconds(job: dict[str, Any], version: Any) -> None:
+    """Give a job of a fio before 3.0 the completion latency as later ones tell it: those wrote `clat` in microseconds, and no count of samples.
+
+    Of every other version that lacks `clat_ns`, the latency stays missing: its unit is not known.
+    """
+    if not (isinstance(version, str) and _BEFORE_3.match(version)):
+        return
+    for direction in ("read", "write"):
+        side = job.get(direction)
+        old = side.get("clat") if isinstance(side, dict) and "clat_ns" not in side else None
+        if isinstance(side, dict) and isinstance(old, dict):
+            tails = {key: exact(value) for key, value in (part(old, "percentile") or {}).items()} if isinstance(part(old, "percentile"), dict) else {}
+            side["clat_ns"] = {"N": side.get("total_ios"), "percentile": {key: v * NS_PER_US for key, v in tails.items() if v is not None}}
 
 
 def _job(job: dict[str, Any], labels: dict[str, str], found: Collector) -> None:
@@ -73,6 +92,9 @@ def _side(side: dict[str, Any], found: Collector, labels: dict[str, str]) -> boo
             found.number(side, key, quantity, "1", **labels)
     latency = side.get("clat_ns")
     samples = exact(part(latency, "N"))
+    if latency is None:
+        found.absent("clat_ns", None, **labels)
+        return operations is not None
     if samples is None or samples <= 0:
         found.trouble(
             "zero_samples",

@@ -88,6 +88,7 @@ def test_figures_are_exact_and_in_one_unit_whatever_the_tool_counts_in():
     assert values(seen("diskstats", "good-three-shapes.txt"), "disk.read_bytes", device="nvme0n1") == [(Decimal(40960000 * 512), "B")]
     assert values(seen("vllm-metrics", "good-one-engine.txt"), "process_resident_memory_bytes") == [(Decimal("1234000000"), "B")]
     assert values(seen("fio", "good-old-without-bw-bytes.json"), "io.bandwidth") == [(Decimal(2569047 * 1024), "B/s")]
+    assert values(seen("fio", "good-old-without-bw-bytes.json"), "io.latency_p99") == [(Decimal(6_324_000), "ns")]  # microseconds before fio 3
 
 
 def test_the_lines_of_a_kernel_log_are_counted_by_what_they_tell_and_those_of_an_ordinary_start_are_none():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -431,3 +432,10 @@ def test_an_unknown_tool_is_a_problem_that_lists_the_known_ones():
     reading = read("no-such-tool", b"{}")
     assert codes(reading) == {"unknown_tool"}
     assert "smartctl" in reading.problems[0].message.en
+
+
+def test_a_latency_of_a_fio_whose_unit_is_not_known_is_named_and_not_guessed():
+    old = json.loads((Path(__file__).parent / "fixtures/fio/good-old-without-bw-bytes.json").read_text())
+    reading = read("fio", json.dumps({**old, "fio version": "fio-4.0"}).encode())
+    assert values(reading, "io.latency_p99") == []
+    assert [p.code for p in reading.problems] == ["missing_field"]
