@@ -1,4 +1,4 @@
-"""Who drives the engine: the engine's own host, or a load generator of its own, checked when an engagement is entered."""
+"""Who drives the engines: the engine's own host, or a load generator of its own, checked when an engagement is entered."""
 
 from __future__ import annotations
 
@@ -8,8 +8,26 @@ from typing import Any
 
 from gates.plan import Plan
 from gates.schema import Problems
+from gates.text import Text
 
 ENGINE_PORT = 18461  # of an engine whose targets.engine names none (playbooks/roles/arm)
+_ONE_SOAK = Text(
+    "A soak runs on one engine host, and this engagement has {n} behind its load generator ({hosts}). Run G4 as an engagement of one of them.",
+    "稳定性运行只在一台引擎主机上进行，而本项目的负载机之后有 {n} 台（{hosts}）。请为其中一台另立项目运行 G4。",
+)
+
+
+def attended_hosts(targets: Mapping[str, Any]) -> list[str]:
+    """Return the engine hosts that a load generator of its own drives, in the file's order; none where an engine host drives itself."""
+    grouped = {name: set((host or {}).get("groups") or ()) for name, host in (targets.get("hosts") or {}).items()}
+    engines, drivers = ([name for name, groups in grouped.items() if group in groups] for group in ("engine", "loadgen"))
+    return [] if not drivers or set(engines) & set(drivers) else engines
+
+
+def soak_refusal(gate: str, targets: Mapping[str, Any]) -> Text | None:
+    """Return why a gate cannot be run on these hosts, or None: a soak's telemetry and restarts are told of one engine host."""
+    hosts = attended_hosts(targets)
+    return _ONE_SOAK.fill(n=len(hosts), hosts=", ".join(hosts)) if gate == "G4" and len(hosts) > 1 else None
 
 
 def check_drivers(targets: Mapping[str, Any], problems: Problems) -> None:
@@ -25,22 +43,23 @@ def check_drivers(targets: Mapping[str, Any], problems: Problems) -> None:
             f"{'、'.join(drivers)} 均属于 loadgen 组，而一轮只由一台主机驱动。请只保留一台；同一主机上的多个引擎实例请用 targets.engine.instances。",
         )
     apart = len(drivers) == 1 and bool(engines) and drivers[0] not in engines
-    if apart and len(engines) > 1:
-        problems.add(
-            "targets.hosts",
-            f"the load generator {drivers[0]} is no engine host, and {', '.join(engines)} are. A load generator of its own drives one engine host, "
-            "since a prefix that one host stored could be asked of another. Leave one of them in engine.",
-            f"负载机 {drivers[0]} 不是引擎主机，而引擎主机有 {'、'.join(engines)}：独立负载机只驱动一台引擎主机，"
-            "否则由一台存储的前缀可能在另一台上读取。请只保留一台 engine 主机。",
-        )
     for name, host in hosts.items():
         _check_place(f"targets.hosts.{name}.attend", host, apart and name in engines, targets["engine"], problems)
+    taken: dict[str, str] = {}
+    for name in engines if apart else ():
+        address = (hosts[name].get("attend") or {}).get("address")
+        if address is not None and taken.setdefault(address, name) != name:
+            problems.add(
+                f"targets.hosts.{name}.attend.address",
+                f"{address} is the address of {taken[address]} too; each engine host listens at one of its own.",
+                f"{address} 也是 {taken[address]} 的地址；每台引擎主机须在自己的地址上监听。",
+            )
     if apart and targets["engine"].get("cool") == "reset" and targets["engine"].get("kind") != "lab":
         problems.add(
             "targets.engine.cool",
-            "reset needs an endpoint that only the engine's own host may reach, and another host drives this engine. Leave it out: the engine "
-            "is restarted before each run.",
-            "reset 需要仅供引擎本机访问的接口，而该引擎由另一台主机驱动。请删去：每轮之前会重启引擎。",
+            "reset needs developer endpoints that only the engine's own host may reach, and another host drives this engine. Leave it out: its "
+            "attendant restarts the engine before each run, and bears out the new process.",
+            "reset 需要仅供引擎本机访问的开发者接口，而该引擎由另一台主机驱动。请删去：每轮之前其代理会重启引擎，并证明进程为新启动。",
         )
 
 
@@ -78,6 +97,20 @@ def _check_place(path: str, host: Mapping[str, Any], attended: bool, engine: Map
             f"{path}.port",
             f"{place['port']} is a port of the engine (targets.engine.port); give the attendant another.",
             f"{place['port']} 是引擎的端口（targets.engine.port）；请为代理另选端口。",
+        )
+
+
+def check_shares(targets: Mapping[str, Any], plan: Plan, problems: Problems) -> None:
+    """Refuse a sealed number of instances that the engine hosts behind one load generator do not have together: no run could be equal work."""
+    hosts, each = attended_hosts(targets), targets["engine"].get("instances", 1)
+    sealed = plan.platform.layout.instances
+    if len(hosts) > 1 and isinstance(each, int) and sealed != len(hosts) * each:
+        problems.add(
+            "plan.platform.layout.instances",
+            f"{sealed} is sealed, and the load is shared by {len(hosts) * each}: {', '.join(hosts)} with {each} each (targets.engine.instances). "
+            "Seal that number, or change the hosts.",
+            f"封存值为 {sealed}，而负载由 {len(hosts) * each} 个实例分担：{'、'.join(hosts)} 各 {each} 个（targets.engine.instances）。"
+            "请封存该数，或更改主机。",
         )
 
 

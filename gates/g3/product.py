@@ -49,7 +49,7 @@ def _load_errors(data: Findings, standing: Standing) -> CheckResult:
     files = tuple(r.pack.path("counters.jsonl") for r in data.of("candidate"))
     missing = Text("The engine's counter of failed KV loads is missing.", "缺少引擎的 KV 加载失败计数。")
     blank = replace(LOAD_ERRORS.blank(data.plan, evidence=files), reason=missing, change=remedies.told(files))
-    counts = [_failed_loads(run, tier) for run in data.of("candidate") for tier in run.tiers]
+    counts = [_failed_loads(view, tier) for view in data.places("candidate") for tier in view.tiers]
     if counts and all(c is None for c in counts) and all(_has_no_counter(run) for run in data.of("candidate")):
         reason = Text(
             "This engine has no counter of failed KV loads; hits, failures and outputs tell instead.",

@@ -52,7 +52,8 @@ def store_failures(data: Findings, standing: Standing) -> Row:
     """Return the advisory check that nothing failed to be stored in the candidate's runs, by the counters that its engine or offload has for it."""
     plan, runs = data.plan, data.of("candidate")
     files = tuple(run.pack.path("counters.jsonl") for run in runs)
-    counted = [found for run in runs for phase, tier in (("store", None), *(("measure", t) for t in run.tiers)) for found in _grown(run, phase, tier)]
+    phases = [(view, phase, tier) for run in runs for view in run.places for phase, tier in (("store", None), *(("measure", t) for t in run.tiers))]
+    counted = [found for view, phase, tier in phases for found in _grown(view, phase, tier)]
     if not counted:
         return STORE_FAILURES.not_told(plan)
     blank, refusal = STORE_FAILURES.blank(plan, evidence=files), standing.performance()

@@ -44,6 +44,7 @@ class Request:
     failure: str | None  # why it did not do its whole work; judged from the facts, not only from the driver's label
     cached_tokens: int | None = None  # of its prompt, by the engine's own account; None where it does not say
     output_head: tuple[str, ...] | None = None  # the first token texts of the output; None where they were not recorded
+    host: str | None = None  # the engine host that it was sent to, where that is another than the driver's
 
     @property
     def failure_but_times(self) -> str | None:
@@ -210,6 +211,7 @@ def request_of(row: Mapping[str, Any]) -> Request | None:
         failure=_failure(kind, status, (sent, first, end), finish, answered if prompt_count is not None else None),
         cached_tokens=count(at(row, "usage", "cached_tokens")),
         output_head=_head(row.get("output_head")),
+        host=str(row["host"]) if row.get("host") is not None else None,
     )
 
 

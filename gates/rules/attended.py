@@ -1,6 +1,6 @@
-"""Is what a run brings of an engine host elsewhere that host's: by its name, its boot, and its own account of what it was asked.
+"""Is what a run brings of engine hosts elsewhere theirs: by each host's name, its boot, and its own account of what it was asked.
 
-Where a load generator of its own drives the engine, the driver records what the attendant on the engine's host answered, each row with `on`:
+Where a load generator of its own drives the engines, the driver records what the attendant on each engine host answered, each row with `on`:
 {host, boot_id, wall_ns, mono_ns} of that host and the driver's {asked_ns, answered_ns}. The attendant keeps an account of its own, which comes
 home from its host and not through the driver. A row that this account does not bear out is no evidence; so is one whose moment does not lie on
 the right side of the requests by the driver's clock, whatever lies between asking and answer.
@@ -11,14 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from gates.bundle import INPUTS, Bundle
+from gates.bundle import Bundle
 from gates.model import ATTENDED, Problem, StepSpec
+from gates.readers.places import hosts_of
 from gates.readers.run_pack import Pack
 from gates.readers.strict import Reader, at, count
+from gates.rules import shared_load
+from gates.rules.attend_account import Account, not_started_anew, read_account
 from gates.rules.estimates import ms
 from gates.text import Text
 
@@ -39,33 +41,26 @@ ANSWERED = {  # of a row, what that host answered; the rest is the driver's
         "page_bytes",
         "names",
         "transports",
+        "engine",
     ),
 }
 
 
-@dataclass(frozen=True)
-class Account:
-    """What the engine's host itself says: its boot, and by verb the moments (ns of its monotonic clock) of its answers with their digests."""
-
-    host: str
-    boot_id: str | None
-    answered: Mapping[str, Mapping[int, Any]]
-
-
 def problems(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
-    """Return what is wrong with the rows of a run that were taken on an engine host, by where the engagement says that this host is."""
+    """Return what is wrong with the rows of a run that were taken on engine hosts, by where the engagement says that these hosts are."""
     hosts = bundle.hosts(ATTENDED) if ATTENDED in step.expects else ()
     if not hosts:
         return list(_foreign(pack))
-    if len(hosts) > 1:
+    if sorted(hosts) != sorted(hosts_of(pack)):
         text = Text(
-            "{s}: a run of a load generator of its own is measured on one engine host; the engagement names {n} ({h}).",
-            "{s}：独立负载机的一轮只在一台引擎主机上测量；项目给出 {n} 台（{h}）。",
+            "{p}: the job was given the engine hosts {g}, and the engagement names {h}.", "{p}：作业所给的引擎主机为 {g}，而项目列出的为 {h}。"
         )
-        return [Problem("hosts", text.fill(s=step.key, n=len(hosts), h=", ".join(hosts)), INPUTS)]
+        given = ", ".join(hosts_of(pack)) or Text("none", "无")
+        return [Problem("hosts", text.fill(p=pack.path("job.json"), g=given, h=", ".join(hosts)), pack.path("job.json"))]
     found: list[Problem] = []
-    account = _account(bundle, step, pack, hosts[0], found)
-    return [*found, *_rows(pack, account), *_ports(bundle, pack, account), *_order(pack), *_samples(pack, account)]
+    accounts = {host: read_account(bundle, step, pack, host, found) for host in hosts_of(pack)}
+    found += [*_rows(pack, accounts), *_ports(bundle, pack, accounts), *_order(pack), *_lacking(pack), *shared_load.problems(pack)]
+    return [*found, *(problem for account in accounts.values() for problem in (*_restarted(pack, account), *_samples(pack, account)))]
 
 
 def _foreign(pack: Pack) -> Iterator[Problem]:
@@ -84,51 +79,25 @@ def _of(pack: Pack, name: str) -> tuple[dict[str, Any], ...]:
     return pack.counters if name == "counters.jsonl" else pack.coldness
 
 
-def _account(bundle: Bundle, step: StepSpec, pack: Pack, host: str, found: list[Problem]) -> Account:
-    """Read what the attendant brought, and record what is wrong with it: another job, another specification, an end that was not due."""
-    reader = Reader(bundle, f"evidence/{step.key}/{host}")
-    told = {name: reader.document(name) for name in ("job.json", "exit.json", "started")}
-    rows = reader.journal("asked.jsonl")
-    found += [p for p in reader.problems if p.code != "missing"]  # missing files are listed by identity already
-    job, end, boot = told["job.json"], told["exit.json"], at(told["started"], "boot_id")
-    for name, wrong in (
-        ("job.json", job.get("job") != pack.job.get("job") or job.get("kind") != "attend" or job.get("host") != host),
-        ("job.json", job.get("engine") != pack.job.get("engine")),
-        ("exit.json", end.get("outcome") != "done" or end.get("job") != pack.job.get("job")),
-        ("started", not isinstance(boot, str) or not boot or boot != end.get("boot_id")),
-        ("asked.jsonl", any(row.get("boot_id") != boot for row in rows)),
-    ):
-        if wrong:
-            text = Text(
-                "{p} is not that of the attendant that served this run on {h} from its begin to its end, in one boot.",
-                "{p} 不属于在 {h} 上自始至终、同一次开机内服务本轮的代理。",
-            )
-            found.append(Problem("attendant", text.fill(p=reader.path(name), h=host), reader.path(name)))
-    answered: dict[str, dict[int, Any]] = {}
-    for row in rows:
-        moment = count(row.get("mono_ns"))
-        if moment is not None and row.get("error") is None:
-            answered.setdefault(str(row.get("verb")), {})[moment] = row.get("sha256")
-    return Account(host, boot if isinstance(boot, str) else None, answered)
-
-
-def _rows(pack: Pack, account: Account) -> Iterator[Problem]:
-    """Yield what is wrong with rows: of no host, of another, of another boot, not in its account, or older than the row before."""
+def _rows(pack: Pack, accounts: Mapping[str, Account]) -> Iterator[Problem]:
+    """Yield what is wrong with rows: of no host of the job, of another boot, not in its account, or older than the host's row before."""
     for name, verb in ROWS.items():
-        last, said, borne_out = -1, _said(pack, name), account.answered.get(verb, {})
+        last, said = dict.fromkeys(accounts, -1), _said(pack, name)
         for row in _of(pack, name):
             on = at(row, "on")
+            account = accounts.get(str(at(on, "host")))
             moment, asked, answered = (count(at(on, key)) for key in ("mono_ns", "asked_ns", "answered_ns"))
             engine_boot = at(row, "engine", "boot_id")
+            borne_out = account.answered.get(verb, {}) if account is not None else {}
             wrong = (
-                at(on, "host") != account.host
+                account is None
                 or account.boot_id is None
                 or at(on, "boot_id") != account.boot_id
                 or engine_boot not in (None, account.boot_id)
                 or moment is None
                 or moment not in borne_out
-                or borne_out[moment] != said[moment]
-                or moment < last
+                or borne_out[moment] != said[account.host, moment]
+                or moment < last[account.host]
                 or asked is None
                 or answered is None
                 or answered < asked
@@ -138,20 +107,45 @@ def _rows(pack: Pack, account: Account) -> Iterator[Problem]:
                     "{p}: row {n} is not what {h} answered in the boot in which its attendant ran.",
                     "{p}：第 {n} 行不是 {h} 在其代理所在开机内的应答。",
                 )
-                yield Problem("host", text.fill(p=pack.path(name), n=row.get("seq"), h=account.host), pack.path(name))
+                host = account.host if account is not None else " / ".join(accounts)
+                yield Problem("host", text.fill(p=pack.path(name), n=row.get("seq"), h=host), pack.path(name))
                 break
-            last = moment if moment is not None else last
+            if account is not None and moment is not None:
+                last[account.host] = moment
 
 
-def _said(pack: Pack, name: str) -> dict[int, str]:
-    """Return the digest of what each answer held, as the driver's rows tell it, by the moment of the answer; one answer may be several rows."""
+def _said(pack: Pack, name: str) -> dict[tuple[str, int], str]:
+    """Return the digest of what each answer held, as the driver's rows tell it, by host and moment of the answer; one answer may be several rows."""
     verb = ROWS[name]
-    held: dict[int, list[dict[str, Any]]] = {}
+    held: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in _of(pack, name):
         moment = count(at(row, "on", "mono_ns"))
         if moment is not None:
-            held.setdefault(moment, []).append({key: row[key] for key in ANSWERED[verb] if key in row})
-    return {moment: digest(rows if verb == "residency" else rows[0]) for moment, rows in held.items()}
+            held.setdefault((str(at(row, "on", "host")), moment), []).append({key: row[key] for key in ANSWERED[verb] if key in row})
+    return {key: digest(rows if verb == "residency" else rows[0]) for key, rows in held.items()}
+
+
+def _lacking(pack: Pack) -> Iterator[Problem]:
+    """Yield the hosts of which a look or a reading is missing that another host of the run has: none may be skipped."""
+    for name in ROWS:
+        seen: dict[tuple[str, Any, Any], set[str]] = {}
+        for row in _of(pack, name):
+            seen.setdefault((str(row.get("phase") or ""), row.get("tier"), row.get("when")), set()).add(str(at(row, "on", "host")))
+        for (phase, tier, when), there in seen.items():
+            for host in (host for host in hosts_of(pack) if host not in there):
+                text = Text("{p}: {h} has no row {w}, where another engine host has one.", "{p}：{h} 缺少 {w} 一行，而其他引擎主机有。")
+                moment = " ".join(str(part) for part in (phase, when, f"c{tier}" if tier is not None else "") if part)
+                yield Problem("host", text.fill(p=pack.path(name), h=host, w=moment), pack.path(name))
+
+
+def _restarted(pack: Pack, account: Account) -> Iterator[Problem]:
+    """Yield where the driver says that the engine was restarted and the host's own account does not."""
+    if where := not_started_anew(pack, account):
+        text = Text(
+            "{p}: the account of {h} does not show that its engine was stopped and that the process seen after cooling was started then.",
+            "{p}：{h} 的记录不能证明其引擎曾停止、且冷处理后所见进程为随后启动。",
+        )
+        yield Problem("restart", text.fill(p=where, h=account.host), where)
 
 
 def digest(answer: Any) -> str:
@@ -167,18 +161,18 @@ def _canonical(value: Any) -> str:
     return json.dumps(float(value) if isinstance(value, Decimal) else value)  # a float that was written as its shortest form reads back as itself
 
 
-def _ports(bundle: Bundle, pack: Pack, account: Account) -> Iterator[Problem]:
-    """Yield where a reading of the storage ports is not that host's: they are its ports, told with its own stamps."""
+def _ports(bundle: Bundle, pack: Pack, accounts: Mapping[str, Account]) -> Iterator[Problem]:
+    """Yield where a reading of the storage ports is not that of a host of the job: they are its ports, told with its own stamps."""
     where = pack.path(PORTS)
     readings = Reader(bundle, pack.folder).document(PORTS).get("readings") if bundle.has(where) else None
     for row in readings if isinstance(readings, list) else ():
-        told = count(at(row, "mono_ns"))
+        account, told = accounts.get(str(at(row, "on", "host"))), count(at(row, "mono_ns"))
         boots = {at(row, "boot_id"), at(row, "on", "boot_id")}
-        if boots != {account.boot_id} or at(row, "on", "host") != account.host or told is None or not _within(row, account):
+        if account is None or boots != {account.boot_id} or told is None or not _within(row, account):
             text = Text(
                 "{p}: a reading is not what {h} answered in the boot in which its attendant ran.", "{p}：某次读数不是 {h} 在其代理所在开机内的应答。"
             )
-            yield Problem("host", text.fill(p=where, h=account.host), where)
+            yield Problem("host", text.fill(p=where, h=account.host if account is not None else " / ".join(accounts)), where)
 
 
 def _within(row: Mapping[str, Any], account: Account) -> bool:

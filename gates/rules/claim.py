@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 
 from gates.model import Attribution, ClaimResult, ClaimStatus, Limit, StepSpec
 from gates.plan import Plan
+from gates.readers.places import at_host, hosts_of, share_of
 from gates.readers.run_pack import Pack
 from gates.rules.claim_table import CLAIMS
 from gates.rules.estimates import TierStats
@@ -22,6 +24,17 @@ class Run:
     spec: StepSpec
     pack: Pack
     stats: dict[int, TierStats] = field(default_factory=dict)
+    host: str | None = None  # the engine host that this is a view of; None: the whole run
+
+    @cached_property
+    def places(self) -> tuple[Run, ...]:
+        """Return the run as each of its engine hosts shows it, where those are other hosts than the driver's; else the run itself, alone."""
+        names = hosts_of(self.pack) if self.host is None else ()
+        return tuple(replace(self, pack=at_host(self.pack, name), host=name) for name in names) or (self,)
+
+    def at(self, host: str | None) -> Run | None:
+        """Return the view of this run at an engine host (of a run that has no such views: the run itself), None where it was not on that host."""
+        return next((view for view in self.places if view.host == host), None)
 
     @property
     def key(self) -> str:
@@ -56,8 +69,9 @@ class Run:
 
     @property
     def wanted(self) -> dict[int, int]:
-        """Return the requests that the step asks for, by tier."""
-        return {int(t["tier"]): int(t["requests"]) for t in self.spec.params["tiers"]}
+        """Return the requests that the step asks for, by tier; of an engine host's view those that are its share (gates.readers.places)."""
+        whole = {int(t["tier"]): int(t["requests"]) for t in self.spec.params["tiers"]}
+        return whole if self.host is None else {tier: share_of(self.pack, self.host, n) for tier, n in whole.items()}
 
 
 @dataclass(frozen=True)
@@ -80,6 +94,15 @@ class Findings:
     def of(self, arm: str) -> tuple[Run, ...]:
         """Return the runs of an arm, in the order of the plan."""
         return tuple(r for r in self.runs if r.arm == arm)
+
+    def places(self, arm: str) -> tuple[Run, ...]:
+        """Return the runs of an arm, each as each of its engine hosts shows it: every host by itself, so that no sum hides one."""
+        return tuple(view for run in self.of(arm) for view in run.places)
+
+    def storing(self, run: Run) -> Run | None:
+        """Return the run that stored what a run asks for, seen from the same engine host; None where there is none."""
+        found = next((r for r in self.of(run.arm) if r.prompts == run.prompts and r.spec.params.get("store")), None)
+        return found.at(run.host) if found else None
 
     def control_pairs(self) -> tuple[tuple[Run, Run], ...]:
         """Return the pairs (recompute, placebo) of the plan's runs beside the order; empty where a run is missing. Those of an extension are none."""
@@ -104,6 +127,7 @@ class Finding:
     tier: int | None = None
     evidence: tuple[str, ...] = ()
     change: Text | None = None  # of what is unknown: what would tell, where it is not the evidence alone
+    host: str | None = None  # the engine host, where the driver's is another
 
 
 _ORDER = (ClaimStatus.BREACHED, ClaimStatus.UNKNOWN, ClaimStatus.HOLDS, ClaimStatus.NOT_APPLICABLE)
@@ -121,7 +145,8 @@ def fold(plan: Plan, claim: str, arm: str, findings: Iterable[Finding], *, fault
     worst = _worst(same, limit)
     reason = worst.reason
     if worst.run and status in (ClaimStatus.BREACHED, ClaimStatus.UNKNOWN):
-        where = Text(f"{worst.run}, c{worst.tier}", f"{worst.run}，c{worst.tier}") if worst.tier else Text(worst.run, worst.run)
+        parts = [worst.run, *([f"c{worst.tier}"] if worst.tier else []), *([worst.host] if worst.host else [])]
+        where = Text(", ".join(parts), "，".join(parts))
         more = len(same) - 1
         others = Text(f" (and {more} more)", f"（另有 {more} 处）") if more else Text("", "")
         reason = Text("{where}: {reason}{others}", "{where}：{reason}{others}").fill(where=where, reason=reason, others=others)
@@ -153,6 +178,14 @@ def _worst(found: Sequence[Finding], limit: Limit) -> Finding:
         middle = (limit.low + limit.high) / 2
         return max(valued, key=lambda f: abs((f.value or Decimal(0)) - middle))
     return valued[0]
+
+
+def each(runs: Iterable[Run], findings: Callable[[Run], Iterable[Finding | None]]) -> Iterator[Finding]:
+    """Yield the findings about runs (or their views), each with its engine host."""
+    for run in runs:
+        for found in findings(run):
+            if found is not None:
+                yield replace(found, host=run.host)
 
 
 def not_applicable(claim: str, arm: str, en: str, zh: str) -> ClaimResult:

@@ -11,7 +11,7 @@ from gates.readers.prometheus import Sources, sources
 from gates.readers.strict import at, count, exact
 from gates.rules import cold_reset, doubtful
 from gates.rules.attended import on_that_clock
-from gates.rules.claim import Finding, Findings, Run, fold, holds, not_applicable, unknown
+from gates.rules.claim import Finding, Findings, Run, each, fold, holds, not_applicable, unknown
 from gates.rules.estimates import percent
 from gates.text import Text
 
@@ -52,19 +52,18 @@ def hbm_cold(data: Findings, arm: str) -> ClaimResult:
     """Of the prompt tokens, the share that the engine found in its own GPU cache."""
     limit = data.plan.validity.hbm_hits_max
 
-    def findings() -> Iterator[Finding]:
-        for run in data.of(arm):
-            for tier in run.tiers:
-                tokens = account(run, tier)
-                if tokens is None:
-                    yield _no_account(run, tier)
-                    continue
-                share = tokens.hbm / tokens.total
-                reason = Text("{v} of the prompt tokens came from the GPU cache (at most {l}).", "{v} 的提示词元来自 GPU 缓存（上限 {l}）。")
-                reason = reason.fill(v=percent(share, limit), l=percent(limit))
-                yield Finding(holds(share <= limit), reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
+    def findings(run: Run) -> Iterator[Finding]:
+        for tier in run.tiers:
+            tokens = account(run, tier)
+            if tokens is None:
+                yield _no_account(run, tier)
+                continue
+            share = tokens.hbm / tokens.total
+            reason = Text("{v} of the prompt tokens came from the GPU cache (at most {l}).", "{v} 的提示词元来自 GPU 缓存（上限 {l}）。")
+            reason = reason.fill(v=percent(share, limit), l=percent(limit))
+            yield Finding(holds(share <= limit), reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
 
-    return fold(data.plan, "hbm_cold", arm, findings())
+    return fold(data.plan, "hbm_cold", arm, each(data.places(arm), findings))
 
 
 def page_cache_cold(data: Findings, arm: str) -> ClaimResult:
@@ -76,25 +75,24 @@ def page_cache_cold(data: Findings, arm: str) -> ClaimResult:
         return not_applicable("page_cache_cold", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
     limit = data.plan.validity.page_cache_resident_max
 
-    def findings() -> Iterator[Finding]:
-        for run in data.of(arm):
-            wanted = [("after_cool", None), *(("before_tier", tier) for tier in run.tiers)]
-            for when, tier in wanted:
-                rows = [c for c in run.pack.coldness if c.get("when") == when and (when == "after_cool" or c.get("tier") == tier)]
-                if not rows:
-                    yield unknown(run, f"there is no residency check {when}.", f"缺少 {when} 的驻留检查。", tier=tier, files=("coldness.jsonl",))
-                elif not _every_directory(run, rows):
-                    yield unknown(
-                        run,
-                        f"the residency check {when} is not of each KV directory of the job, once each.",
-                        f"{when} 的驻留检查未逐一覆盖作业的各 KV 目录。",
-                        tier=tier,
-                        files=("coldness.jsonl", "job.json"),
-                    )
-                for row in rows:
-                    yield _gone(data, run, row, tier) or _resident(run, row, tier, limit)
+    def findings(run: Run) -> Iterator[Finding]:
+        wanted = [("after_cool", None), *(("before_tier", tier) for tier in run.tiers)]
+        for when, tier in wanted:
+            rows = [c for c in run.pack.coldness if c.get("when") == when and (when == "after_cool" or c.get("tier") == tier)]
+            if not rows:
+                yield unknown(run, f"there is no residency check {when}.", f"缺少 {when} 的驻留检查。", tier=tier, files=("coldness.jsonl",))
+            elif not _every_directory(run, rows):
+                yield unknown(
+                    run,
+                    f"the residency check {when} is not of each KV directory of the job, once each.",
+                    f"{when} 的驻留检查未逐一覆盖作业的各 KV 目录。",
+                    tier=tier,
+                    files=("coldness.jsonl", "job.json"),
+                )
+            for row in rows:
+                yield _gone(data, run, row, tier) or _resident(run, row, tier, limit)
 
-    return fold(data.plan, "page_cache_cold", arm, findings())
+    return fold(data.plan, "page_cache_cold", arm, each(data.places(arm), findings))
 
 
 def _every_directory(run: Run, rows: Sequence[dict[str, Any]]) -> bool:
@@ -110,7 +108,7 @@ def _gone(data: Findings, run: Run, row: dict[str, Any], tier: int | None) -> Fi
     """
     if count(row.get("bytes")) != 0 or count(row.get("resident_bytes")) != 0 or row.get("method") != "mincore" or row.get("fs_type") in NEVER_COLD:
         return None
-    storing = next((r for r in data.of(run.arm) if r.prompts == run.prompts and r.spec.params.get("store")), None)
+    storing = data.storing(run)
     stored = count(at(storing.pack.phase("store"), "detail", "kv_after", "bytes")) if storing else None
     sources_of = [account(run, one) for one in run.tiers]
     if not stored or any(tokens is None or tokens.external != 0 for tokens in sources_of):
@@ -142,47 +140,44 @@ def _resident(run: Run, row: dict[str, Any], tier: int | None, limit: Decimal) -
 def engine_restarted_cold(data: Findings, arm: str) -> ClaimResult:
     """Whether the engine process was started for this run, or reset and shown to be cold, and the same process served it to its end."""
 
-    def findings() -> Iterator[Finding]:
-        for run in data.of(arm):
-            files = (run.pack.path("coldness.jsonl"), run.pack.path("phases.jsonl"))
-            cooled = next((c for c in run.pack.coldness if c.get("when") == "after_cool"), None)
-            now = _process(at(cooled, "engine"))
-            if cooled is None or now is None:
-                yield unknown(run, "no engine process was seen after cooling.", "冷处理后未见引擎进程。", files=("coldness.jsonl",))
-                continue
-            before = _process(cooled.get("engine_before"))
-            by_reset = cold_reset.asked(run) and before == now
-            if by_reset and (fault := cold_reset.fault_of(run, cooled)):
-                yield fault
-            elif "engine_before" not in cooled or (
-                before is None and (cooled["engine_before"] is not None or not _started_in_cool(run, cooled, now))
-            ):
-                yield unknown(
-                    run,
-                    "nothing shows that the engine was started anew: no process before cooling was noted.",
-                    "无法证明引擎为新启动：未记录冷处理前的进程。",
-                    files=("coldness.jsonl",),
-                )
-            elif before is not None and before == now and not by_reset:
-                reason = Text("the engine that stored or served before is still the one that runs.", "此前写入或服务的引擎进程仍在运行。")
-                yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, files)
-            elif any(_seen(run, when, tier) == 0 for tier in run.tiers for when in ("before_tier", "after_tier")):
-                yield unknown(
-                    run, "the engine process was not noted before and after each tier.", "未在每个档位前后记录引擎进程。", files=("coldness.jsonl",)
-                )
-            elif any(_process(c.get("engine")) != now for c in run.pack.coldness if c.get("when") != "after_cool"):
-                reason = Text("the engine process changed while it was measured.", "测量期间引擎进程发生变化。")
-                yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, files)
-            else:
-                anew = Text("the engine was started for each run and served it to its end.", "每轮之前引擎均已重启，并服务至本轮结束。")
-                emptied = Text(
-                    "the engine's GPU cache was reset for each run, shown empty, and the engine served the run to its end.",
-                    "每轮之前引擎的 GPU 缓存均已复位并证明为空，且引擎服务至本轮结束。",
-                )
-                reason = emptied if by_reset else anew
-                yield Finding(ClaimStatus.HOLDS, reason, None, run.key, None, files)
+    def findings(run: Run) -> Iterator[Finding]:
+        files = (run.pack.path("coldness.jsonl"), run.pack.path("phases.jsonl"))
+        cooled = next((c for c in run.pack.coldness if c.get("when") == "after_cool"), None)
+        now = _process(at(cooled, "engine"))
+        if cooled is None or now is None:
+            yield unknown(run, "no engine process was seen after cooling.", "冷处理后未见引擎进程。", files=("coldness.jsonl",))
+            return
+        before = _process(cooled.get("engine_before"))
+        by_reset = cold_reset.asked(run) and before == now
+        if by_reset and (fault := cold_reset.fault_of(run, cooled)):
+            yield fault
+        elif "engine_before" not in cooled or (before is None and (cooled["engine_before"] is not None or not _started_in_cool(run, cooled, now))):
+            yield unknown(
+                run,
+                "nothing shows that the engine was started anew: no process before cooling was noted.",
+                "无法证明引擎为新启动：未记录冷处理前的进程。",
+                files=("coldness.jsonl",),
+            )
+        elif before is not None and before == now and not by_reset:
+            reason = Text("the engine that stored or served before is still the one that runs.", "此前写入或服务的引擎进程仍在运行。")
+            yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, files)
+        elif any(_seen(run, when, tier) == 0 for tier in run.tiers for when in ("before_tier", "after_tier")):
+            yield unknown(
+                run, "the engine process was not noted before and after each tier.", "未在每个档位前后记录引擎进程。", files=("coldness.jsonl",)
+            )
+        elif any(_process(c.get("engine")) != now for c in run.pack.coldness if c.get("when") != "after_cool"):
+            reason = Text("the engine process changed while it was measured.", "测量期间引擎进程发生变化。")
+            yield Finding(ClaimStatus.BREACHED, reason, None, run.key, None, files)
+        else:
+            anew = Text("the engine was started for each run and served it to its end.", "每轮之前引擎均已重启，并服务至本轮结束。")
+            emptied = Text(
+                "the engine's GPU cache was reset for each run, shown empty, and the engine served the run to its end.",
+                "每轮之前引擎的 GPU 缓存均已复位并证明为空，且引擎服务至本轮结束。",
+            )
+            reason = emptied if by_reset else anew
+            yield Finding(ClaimStatus.HOLDS, reason, None, run.key, None, files)
 
-    return fold(data.plan, "engine_restarted_cold", arm, findings())
+    return fold(data.plan, "engine_restarted_cold", arm, each(data.places(arm), findings))
 
 
 def _seen(run: Run, when: str, tier: int) -> int:
@@ -210,24 +205,23 @@ def array_cold(data: Findings, arm: str) -> ClaimResult:
         return not_applicable("array_cold", arm, "Array caches are used as delivered, by agreement.", "双方约定：阵列缓存按交付状态使用。")
     limit = data.plan.validity.array_media_ratio_min
 
-    def findings() -> Iterator[Finding]:
-        for run in data.of(arm):
-            for tier in run.tiers:
-                pair = run.pack.counter_pair("measure", tier)
-                host, media = (_grown(pair, "array", key) for key in ("host_read_bytes", "media_read_bytes"))
-                if not host or media is None:
-                    yield unknown(run, "the array's own read counters are missing.", "缺少阵列自身的读取计数。", tier=tier, files=("counters.jsonl",))
-                    continue
-                share = Decimal(media) / host
-                counts = host, media, _grown(pair, "engine_io", "read_bytes")
-                if odd := doubtful.array_units(run, tier, counts, data.plan.validity.account_ratio_max):
-                    yield odd
-                    continue
-                reason = Text("{v} of the bytes read came from the media (at least {l}).", "读取字节中 {v} 来自介质（下限 {l}）。")
-                reason = reason.fill(v=percent(share, limit), l=percent(limit))
-                yield Finding(holds(share >= limit), reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
+    def findings(run: Run) -> Iterator[Finding]:
+        for tier in run.tiers:
+            pair = run.pack.counter_pair("measure", tier)
+            host, media = (_grown(pair, "array", key) for key in ("host_read_bytes", "media_read_bytes"))
+            if not host or media is None:
+                yield unknown(run, "the array's own read counters are missing.", "缺少阵列自身的读取计数。", tier=tier, files=("counters.jsonl",))
+                continue
+            share = Decimal(media) / host
+            counts = host, media, _grown(pair, "engine_io", "read_bytes")
+            if odd := doubtful.array_units(run, tier, counts, data.plan.validity.account_ratio_max):
+                yield odd
+                continue
+            reason = Text("{v} of the bytes read came from the media (at least {l}).", "读取字节中 {v} 来自介质（下限 {l}）。")
+            reason = reason.fill(v=percent(share, limit), l=percent(limit))
+            yield Finding(holds(share >= limit), reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
 
-    return fold(data.plan, "array_cold", arm, findings())
+    return fold(data.plan, "array_cold", arm, each(data.places(arm), findings))
 
 
 def _grown(pair: tuple[dict[str, Any], dict[str, Any]] | None, *keys: str) -> int | None:
@@ -245,25 +239,26 @@ def external_hits(data: Findings, arm: str) -> ClaimResult:
     """
     recovers, limit = data.plan.arms.recovers(arm), data.plan.validity.external_hits_min
 
-    def findings() -> Iterator[Finding]:
-        for run in data.of(arm):
-            for tier in run.tiers:
-                tokens, wanted = account(run, tier), len(run.pack.of("measure", tier)) * data.plan.workload.context_tokens
-                if tokens is None or not wanted:
-                    yield _no_account(run, tier)
-                    continue
-                share = tokens.external / wanted
-                if recovers:
-                    reason = Text(
-                        "{v} of the stored prefix tokens came from the external tier (at least {l}).", "已存前缀词元中 {v} 由外部层恢复（下限 {l}）。"
-                    )
-                    reason, status = reason.fill(v=percent(share, limit), l=percent(limit)), holds(share >= limit)
-                else:
-                    reason = Text("{n} tokens came from the external tier (none may).", "{n} 个词元来自外部层（不应有）。")
-                    reason, status = reason.fill(n=format(tokens.external.normalize(), "f")), holds(tokens.external == 0)
-                yield Finding(status, reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
+    def findings(run: Run) -> Iterator[Finding]:
+        for tier in run.tiers:
+            tokens, wanted = account(run, tier), len(run.pack.of("measure", tier)) * data.plan.workload.context_tokens
+            if tokens is None or not wanted:
+                yield _no_account(run, tier)
+                continue
+            share = tokens.external / wanted
+            if recovers:
+                reason = Text(
+                    "{v} of the stored prefix tokens came from the external tier (at least {l}).", "已存前缀词元中 {v} 由外部层恢复（下限 {l}）。"
+                )
+                reason, status = reason.fill(v=percent(share, limit), l=percent(limit)), holds(share >= limit)
+            else:
+                reason = Text("{n} tokens came from the external tier (none may).", "{n} 个词元来自外部层（不应有）。")
+                reason, status = reason.fill(n=format(tokens.external.normalize(), "f")), holds(tokens.external == 0)
+            yield Finding(status, reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
 
-    return fold(data.plan, "external_hits", arm, findings(), fault=Attribution.PRODUCT if arm == "candidate" else Attribution.RIG)
+    return fold(
+        data.plan, "external_hits", arm, each(data.places(arm), findings), fault=Attribution.PRODUCT if arm == "candidate" else Attribution.RIG
+    )
 
 
 def device_bytes(data: Findings, arm: str) -> ClaimResult:
@@ -272,28 +267,27 @@ def device_bytes(data: Findings, arm: str) -> ClaimResult:
         return not_applicable("device_bytes", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
     low, high = data.plan.validity.device_bytes_ratio
 
-    def findings() -> Iterator[Finding]:
-        for run in data.of(arm):
-            per_token = exact(run.pack.engine.get("kv_bytes_per_token"))
-            for tier in run.tiers:
-                tokens, pair = account(run, tier), run.pack.counter_pair("measure", tier)
-                if tokens is None:
-                    yield _no_account(run, tier)
-                elif tokens.external == 0:  # the claim external_hits says what that means
-                    nothing = Text("No KV was recovered, so no bytes are expected.", "未恢复任何 KV，因此没有预期的读取字节。")
-                    yield Finding(ClaimStatus.NOT_APPLICABLE, nothing, None, run.key, tier)
-                elif per_token is None or per_token <= 0:
-                    yield unknown(
-                        run,
-                        "no KV bytes are expected, so nothing can be compared.",
-                        "没有预期的 KV 字节可供比较。",
-                        tier=tier,
-                        files=("engine.json",),
-                    )
-                else:
-                    yield _bytes_read(run, tier, pair, tokens.external * per_token, (low, high), data.plan.validity.account_ratio_max)
+    def findings(run: Run) -> Iterator[Finding]:
+        per_token = exact(run.pack.engine.get("kv_bytes_per_token"))
+        for tier in run.tiers:
+            tokens, pair = account(run, tier), run.pack.counter_pair("measure", tier)
+            if tokens is None:
+                yield _no_account(run, tier)
+            elif tokens.external == 0:  # the claim external_hits says what that means
+                nothing = Text("No KV was recovered, so no bytes are expected.", "未恢复任何 KV，因此没有预期的读取字节。")
+                yield Finding(ClaimStatus.NOT_APPLICABLE, nothing, None, run.key, tier)
+            elif per_token is None or per_token <= 0:
+                yield unknown(
+                    run,
+                    "no KV bytes are expected, so nothing can be compared.",
+                    "没有预期的 KV 字节可供比较。",
+                    tier=tier,
+                    files=("engine.json",),
+                )
+            else:
+                yield _bytes_read(run, tier, pair, tokens.external * per_token, (low, high), data.plan.validity.account_ratio_max)
 
-    return fold(data.plan, "device_bytes", arm, findings())
+    return fold(data.plan, "device_bytes", arm, each(data.places(arm), findings))
 
 
 def _bytes_read(

@@ -17,7 +17,7 @@ def seeds_differ(data: Findings, run: Run) -> Text | None:
     """
     if not data.plan.arms.recovers(run.arm):
         return None
-    storing = next((r for r in data.of(run.arm) if r.prompts == run.prompts and r.spec.params.get("store")), None)
+    storing = data.storing(run)
     stored = at(storing.pack.phase("store"), "detail", "hash_seed") if storing else None
     measured = run.pack.engine.get("hash_seed")
     if not isinstance(stored, str) or not isinstance(measured, str) or stored == measured:

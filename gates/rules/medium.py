@@ -11,7 +11,7 @@ from typing import Any
 
 from gates.model import ClaimResult, ClaimStatus
 from gates.readers.strict import at
-from gates.rules.claim import Finding, Findings, Run, fold, not_applicable, unknown
+from gates.rules.claim import Finding, Findings, Run, each, fold, not_applicable, unknown
 from gates.text import Text
 
 _TRANSPORTS = {"tcp": "tcp", "rdma": "rdma", "fc": "fc", "pcie": "pcie", "local": "pcie"}  # words of arm.json, and the kernel's for the same
@@ -26,20 +26,20 @@ def on_its_medium(data: Findings, arm: str) -> ClaimResult:
     if not data.plan.arms.recovers(arm):
         return not_applicable("on_its_medium", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
 
-    def findings() -> Iterator[Finding | None]:
-        first: tuple[Run, tuple[str, str]] | None = None
-        for run in data.of(arm):
-            told = at(run.pack.job, "engine")
-            media = told.get("media") if isinstance(told, dict) else None
-            if media is None and isinstance(told, dict) and "media" in told and data.plan.rig.simulated:
-                nothing = Text("The simulated site describes no medium, only its name.", "模拟站点只给出介质名称，未描述介质。")
-                yield Finding(ClaimStatus.NOT_APPLICABLE, nothing, None, run.key)
-                continue
-            yield from (_of_run(run, media), _elsewhere(run, first))
-            place = _place(run)
-            first = first or ((run, place) if place else None)
+    first: dict[str | None, tuple[Run, tuple[str, str]]] = {}  # of each engine host
 
-    return fold(data.plan, "on_its_medium", arm, (found for found in findings() if found is not None))
+    def findings(run: Run) -> Iterator[Finding | None]:
+        told = at(run.pack.job, "engine")
+        media = told.get("media") if isinstance(told, dict) else None
+        if media is None and isinstance(told, dict) and "media" in told and data.plan.rig.simulated:
+            nothing = Text("The simulated site describes no medium, only its name.", "模拟站点只给出介质名称，未描述介质。")
+            yield Finding(ClaimStatus.NOT_APPLICABLE, nothing, None, run.key)
+            return
+        yield from (_of_run(run, media), _elsewhere(run, first.get(run.host)))
+        if place := _place(run):
+            first.setdefault(run.host, (run, place))
+
+    return fold(data.plan, "on_its_medium", arm, each(data.places(arm), findings))
 
 
 def _of_run(run: Run, media: Any) -> Finding:

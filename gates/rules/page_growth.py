@@ -27,8 +27,8 @@ def page_growth(gate: str, plan: Plan, runs: Sequence[Run]) -> CheckResult | dic
     Of a soak, which reads its files many times over, no more than these files hold can stay: then their size is what it is held against.
     Other programs of the host fill the page cache too, so a little tells nothing.
     """
-    declared, reading = declared_common.page_growth(gate), [run for run in runs if plan.arms.recovers(run.arm)]
-    files = tuple(run.pack.path("counters.jsonl") for run in reading)
+    declared, reading = declared_common.page_growth(gate), [view for run in runs if plan.arms.recovers(run.arm) for view in run.places]
+    files = tuple(dict.fromkeys(run.pack.path("counters.jsonl") for run in reading))
     blank = declared.blank(plan, evidence=files)
     told = [share for run in reading for share in _shares(run)]
     known = [share for share in told if share is not None]

@@ -37,8 +37,9 @@ class Grown:
 
 def port_checks(gate: str, plan: Plan, bundle: Bundle, runs: Sequence[Run]) -> tuple[CheckResult | dict[str, Any], ...]:
     """Return the advisory checks of pauses and of errors over all runs; an entry for what no run tells."""
-    brought = {run.key: run for run in runs if bundle.has(run.pack.path(FILE))}
-    rows = {key: _read(bundle, run) for key, run in brought.items()}
+    views = {(run.key, view.host): view for run in runs for view in run.places}
+    brought = {key: view for key, view in views.items() if bundle.has(view.pack.path(FILE))}
+    rows = {key: _read(bundle, view) for key, view in brought.items()}
     out: list[CheckResult | dict[str, Any]] = []
     for what, declared, answer in (
         ("pauses_us", declared_common.pauses(gate), _pauses),
@@ -48,9 +49,9 @@ def port_checks(gate: str, plan: Plan, bundle: Bundle, runs: Sequence[Run]) -> t
         if not told:
             out.append(declared.not_told(plan))
             continue
-        blank = declared.blank(plan, evidence=tuple(run.pack.path(FILE) for run in brought.values()))
-        grown = {run.key: _growth(run.key, told.get(run.key), what) for run in runs}
-        silent = tuple(run.pack.path(FILE) for run in runs if grown[run.key] is None)
+        blank = declared.blank(plan, evidence=tuple(dict.fromkeys(view.pack.path(FILE) for view in brought.values())))
+        grown = {key: _growth(", ".join(filter(None, key)), told.get(key), what) for key in views}
+        silent = tuple(dict.fromkeys(view.pack.path(FILE) for key, view in views.items() if grown[key] is None))
         if silent:
             out.append(replace(blank, reason=_SILENT.fill(n=len(silent), m=len(runs)), change=remedies.told(silent)))
         else:
@@ -96,12 +97,13 @@ def _errors(_: Plan, blank: CheckResult, runs: Sequence[Grown]) -> CheckResult:
 
 
 def _read(bundle: Bundle, run: Run) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return the reading before and the one after, or None where the file does not hold one of each, in this order, of one boot."""
+    """Return the reading before and the one after, or None where the file does not hold one of each, in this order, of one boot of the host."""
     reader = Reader(bundle, run.pack.path("").rstrip("/"))
     rows = reader.document(FILE).get("readings")
-    if reader.problems or not isinstance(rows, list) or [at(row, "when") for row in rows] != ["before", "after"]:
+    own = [row for row in rows if at(row, "on", "host") == run.host] if isinstance(rows, list) else []
+    if reader.problems or [at(row, "when") for row in own] != ["before", "after"]:
         return None
-    before, after = rows
+    before, after = own
     return (before, after) if before.get("boot_id") == after.get("boot_id") else None
 
 

@@ -8,11 +8,12 @@ from decimal import Decimal
 from typing import Any
 
 from gates.model import Attribution, ClaimResult, ClaimStatus
+from gates.readers.places import hosts_of
 from gates.readers.prometheus import STORE_BYTES, growth
 from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
 from gates.rules import doubtful
-from gates.rules.claim import Finding, Findings, Run, fold, holds, not_applicable, unknown
+from gates.rules.claim import Finding, Findings, Run, each, fold, holds, not_applicable, unknown
 from gates.rules.engine import IDENTITY, differs_from_plan, instances_differ, setting_differences, settings_of, silent
 from gates.rules.estimates import percent
 from gates.rules.hash_seed import seeds_differ
@@ -46,7 +47,7 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
                 or differs_from_plan(data.plan, run.pack.engine)
                 or _arm_differs(data, others, run)
                 or _settings_differ(data, others, run)
-                or seeds_differ(data, run)
+                or next((wrong for view in run.places if (wrong := seeds_differ(data, view))), None)
                 or instances_differ(run.pack.engine)
             )
             if wrong:
@@ -213,12 +214,8 @@ def store_complete(data: Findings, arm: str) -> ClaimResult:
     if not data.plan.arms.recovers(arm):
         return not_applicable("store_complete", arm, "This arm recovers nothing.", "该对照组不恢复任何 KV。")
 
-    def findings() -> Iterator[Finding]:
-        storing = [r for r in data.of(arm) if r.spec.params.get("store")]
-        for run in storing:
-            yield _stored(data, run)
-
-    return fold(data.plan, "store_complete", arm, findings())
+    storing = [view for view in data.places(arm) if view.spec.params.get("store")]
+    return fold(data.plan, "store_complete", arm, each(storing, lambda run: [_stored(data, run)]))
 
 
 def _stored(data: Findings, run: Run) -> Finding:
@@ -232,7 +229,8 @@ def _stored(data: Findings, run: Run) -> Finding:
         reason = Text("{m} of {n} prefixes were stored, {f} requests failed.", "{n} 个前缀中写入 {m} 个，{f} 个请求失败。")
         return Finding(ClaimStatus.BREACHED, reason.fill(m=len(requests) - len(failed), n=needed, f=len(failed)), None, run.key, None, files)
     per_token, block = exact(run.pack.engine.get("kv_bytes_per_token")), count(run.pack.engine.get("block_tokens")) or 1
-    written = _bytes_stored(run, alone=run is next(r for r in data.of(run.arm) if r.spec.params.get("store")))
+    alone = run.key == next(r.key for r in data.of(run.arm) if r.spec.params.get("store")) and len(hosts_of(run.pack)) < 2
+    written = _bytes_stored(run, alone=alone)
     if per_token is None or per_token <= 0 or written is None:
         return unknown(run, "nothing tells how many bytes were stored.", "没有写入字节数的证据。", files=("counters.jsonl",))
     context = data.plan.workload.context_tokens
@@ -251,7 +249,7 @@ def _store_answered(r: Request) -> bool:
 def _bytes_stored(run: Run, *, alone: bool) -> Decimal | None:
     """Return the bytes of the store phase: by the engine's own counter, else what its process wrote, else what lay in the directory after it.
 
-    `alone`: no other store phase came before it, so that all that lies there is its own.
+    `alone`: no other store phase came before it, and no other engine host may write there, so that all that lies there is its own.
     """
     rows = [c for c in run.pack.counters if c.get("phase") == "store"]
     before, after = next((c for c in rows if c.get("when") == "before"), None), next((c for c in rows[::-1] if c.get("when") == "after"), None)

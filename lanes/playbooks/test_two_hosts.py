@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -89,10 +89,17 @@ def measured(lab: PlaybookLab, gate: str, steps: tuple[StepSpec, ...], fence: in
             assert lab.wait(Path(lab.hosts[host]["qg_root"]), known["job"]["id"])["outcome"] == "done"
         collected = lab.play("job_collect.yml", known)
         assert {host: reply["packed"] for host, reply in collected.replies.items()} == {"gpu01": True, "load01": True}, collected.output
-        for host in ("load01", "gpu01"):
-            with tarfile.open(lab.staging / host / "pack.tar") as tar:
-                for member in tar:
-                    found.files[f"evidence/{step.key}/{host}/{member.name}"] = tar.extractfile(member).read()  # type: ignore[union-attr]
+        found.files |= packs_of(lab, step.key, ("load01", "gpu01"))
+    return found
+
+
+def packs_of(lab: PlaybookLab, step: str, hosts: Sequence[str], pack: str = "pack.tar") -> dict[str, bytes]:
+    """Return the files that these hosts brought of a step, by their paths in a bundle."""
+    found = {}
+    for host in hosts:
+        with tarfile.open(lab.staging / host / pack) as tar:
+            for member in tar:
+                found[f"evidence/{step}/{host}/{member.name}"] = tar.extractfile(member).read()  # type: ignore[union-attr]
     return found
 
 
@@ -100,7 +107,7 @@ def test_a_soak_of_two_hosts_brings_every_sample_of_the_engines_host_and_all_evi
     document = judge(measured(lab, "G4", g4_soak.steps(plan()), 12).bundle())
     assert check(document, "g4.evidence")["verdict"] == "pass", check(document, "g4.evidence")["reason"]
     assert check(document, "g4.engine_restarts")["verdict"] == "pass", check(document, "g4.engine_restarts")["reason"]
-    _holds(document)
+    holds(document)
 
 
 def check(document: dict[str, Any], name: str) -> dict[str, Any]:
@@ -108,17 +115,17 @@ def check(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_g2_and_g3_of_two_hosts_bring_all_evidence_and_prove_what_rests_on_the_engines_host(lab: PlaybookLab) -> None:
-    deployed = {f"evidence/deploy/gpu01/{name}": data for name, data in _deployed(lab).items()}
+    deployed = packs_of(lab, "deploy", ("gpu01",), "deploy.tar")
     g2 = measured(lab, "G2", g2_baseline.steps(plan()), 13)
     g2.files |= deployed
     document = judge(g2.bundle())
     assert check(document, "g2.evidence")["verdict"] == "pass", check(document, "g2.evidence")["reason"]
-    _holds(document)
+    holds(document)
 
     g3 = measured(lab, "G3", g3_main.steps(plan()), 14)
     document = judge(g3.bundle())
     assert check(document, "g3.evidence")["verdict"] == "pass", check(document, "g3.evidence")["reason"]
-    _holds(document)
+    holds(document)
 
     one_host = replace(g3, files={**g3.files})
     one_host.inputs(lambda d: d["hosts"].update(engine=["load01"]))
@@ -129,14 +136,10 @@ def test_g2_and_g3_of_two_hosts_bring_all_evidence_and_prove_what_rests_on_the_e
     assert told["verdict"] not in ("pass", "conditional")
 
 
-def _holds(document: dict[str, Any]) -> None:
+def holds(document: dict[str, Any]) -> None:
+    """See that every claim holds that rests on the engine hosts."""
     wrong = [row for row in document["claims"] if row["claim"] in THERE and row["status"] not in ("holds", "not_applicable")]
     assert not wrong, [(row["claim"], row["arm"], row["reason"]["en"]) for row in wrong]
-
-
-def _deployed(lab: PlaybookLab) -> dict[str, bytes]:
-    with tarfile.open(lab.staging / "gpu01" / "deploy.tar") as tar:
-        return {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
 
 
 def test_the_service_starts_asks_and_collects_both_hosts_and_no_event_shows_their_key(state: Path) -> None:

@@ -1,7 +1,8 @@
-"""The same evidence from two hosts: the load generator where the runs were, and an engine host with a boot and a clock of its own."""
+"""The same evidence from several hosts: the load generator where the runs were, and engine hosts with boots and clocks of their own."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gates.model import StepKind, StepSpec
@@ -9,50 +10,84 @@ from gates.rules.attended import ANSWERED, digest
 from tests.bundles.evidence import ATTEMPT, Evidence, dumped, journal
 
 ENGINE_HOST, THERE = "gpu09", "b009-0007"
-AHEAD = 7_777 * 10**9  # by so much (ns) the engine host's monotonic clock is ahead
+SECOND_HOST = "gpu10"
+BOOTS = {ENGINE_HOST: THERE, SECOND_HOST: "b010-0003"}
+AHEAD = 7_777 * 10**9  # by so much (ns) the first engine host's monotonic clock is ahead, the second's by twice as much
 SPAN = 10_000  # ns between asking and answer; a look comes 1 ms behind the last request
 
 
-def put_apart(evidence: Evidence, steps: tuple[StepSpec, ...]) -> Evidence:
-    """Move what rests on the engine's host to a host of its own, with the account that its attendant keeps. Edits in place."""
-    evidence.inputs(lambda d: d["hosts"].update(engine=[ENGINE_HOST]))
+def put_apart(evidence: Evidence, steps: tuple[StepSpec, ...], hosts: Sequence[str] = (ENGINE_HOST,)) -> Evidence:
+    """Move what rests on the engine's host to hosts of their own, with the account that each attendant keeps. Edits in place.
+
+    Several hosts share every count evenly, so each tier must have a number of requests that they can share.
+    """
+    evidence.inputs(lambda d: d["hosts"].update(engine=list(hosts)))
     for path in [path for path in evidence.files if path.startswith("evidence/deploy/")]:
-        evidence.files[path.replace("/gpu01/", f"/{ENGINE_HOST}/")] = evidence.files.pop(path)
+        data = evidence.files.pop(path)
+        for host in hosts:
+            evidence.files[path.replace("/gpu01/", f"/{host}/")] = data
     for step in (step for step in steps if step.kind is StepKind.JOB):
-        _put_apart(evidence, step.key)
+        _put_apart(evidence, step.key, hosts)
     return evidence
 
 
-def _put_apart(evidence: Evidence, step: str) -> None:
-    account: list[dict[str, Any]] = []
-    counters = evidence.rows(step, "counters.jsonl")
+def _put_apart(evidence: Evidence, step: str, hosts: Sequence[str]) -> None:
+    counters, cold = evidence.rows(step, "counters.jsonl"), evidence.rows(step, "coldness.jsonl")
     cooled = next((p["ended_ns"] for p in evidence.rows(step, "phases.jsonl") if p["phase"] == "cool"), 0)
     moments = {(row["when"], row["tier"]): row["mono_ns"] for row in counters}
-
-    def on(verb: str, answered: int, row: dict[str, Any]) -> dict[str, Any]:
-        held = {key: row[key] for key in ANSWERED[verb] if key in row}
-        stamps = {"wall_ns": 10**18 + answered, "mono_ns": answered + AHEAD + len(account), "boot_id": THERE}  # no two answers at one moment
-        account.append({**stamps, "verb": verb, "error": None, "sha256": digest([held] if verb == "residency" else held)})
-        return {**stamps, "host": ENGINE_HOST, "asked_ns": answered - SPAN, "answered_ns": answered}
-
-    for row in counters:
-        row["on"] = on("reading", row["mono_ns"], row)
-    cold = evidence.rows(step, "coldness.jsonl")
-    for row in cold:
-        row["on"] = on("residency", cooled if row["when"] == "after_cool" else moments[row["when"].partition("_")[0], row["tier"]], row)
-        row["engine"]["boot_id"] = THERE
-    evidence.lines(step, "counters.jsonl", lambda _: counters)
-    evidence.lines(step, "coldness.jsonl", lambda _: cold)
-    if evidence.path(step, "telemetry.jsonl") in evidence.files:
-        place = {"host": ENGINE_HOST, "boot_id": THERE}
-        stamps = [{"mono_ns": row["mono_ns"] + AHEAD, "wall_ns": 10**18, "boot_id": THERE} for row in evidence.rows(step, "telemetry.jsonl")]
-        account += [{**stamp, "verb": "sample", "error": None} for stamp in stamps]
-        evidence.lines(step, "telemetry.jsonl", lambda rows: [{**row, "on": {**place, "mono_ns": row["mono_ns"] + AHEAD}} for row in rows])
     job = evidence.read(step, "job.json")
-    folder, name = f"evidence/{step}/{ENGINE_HOST}", f"{ATTEMPT}-{step}"
-    attend = {"schema": 1, "job": name, "kind": "attend", "fence": 1, "host": ENGINE_HOST, "engine": job["engine"]}
-    end = {"job": name, "outcome": "done", "error": None, "boot_id": THERE, "records": 0, "last_seq": -1}
-    for file, data in (("job.json", attend), ("started", {"boot_id": THERE}), ("exit.json", end), ("pack.json", {"job": name, "files": []})):
+    accounts: dict[str, list[dict[str, Any]]] = {host: [] for host in hosts}
+
+    def stamps(host: str, answered: int) -> dict[str, Any]:
+        """Return the host's own stamps of an answer; no two are of one moment."""
+        ahead = AHEAD * (1 + hosts.index(host)) + len(accounts[host])
+        return {"wall_ns": 10**18 + answered, "mono_ns": answered + ahead, "boot_id": BOOTS[host]}
+
+    def on(host: str, verb: str, answered: int, row: dict[str, Any]) -> dict[str, Any]:
+        held, said = {key: row[key] for key in ANSWERED[verb] if key in row}, stamps(host, answered)
+        accounts[host].append({**said, "verb": verb, "error": None, "sha256": digest([held] if verb == "residency" else held)})
+        return {**said, "host": host, "asked_ns": answered - SPAN, "answered_ns": answered}
+
+    def seen(host: str, row: dict[str, Any]) -> dict[str, Any]:
+        row = {**row, "engine": {**row["engine"], "boot_id": BOOTS[host]}}
+        answered = cooled if row["when"] == "after_cool" else moments[row["when"].partition("_")[0], row["tier"]]
+        for did, engine in (("stop", None), ("start", row["engine"])) if row["when"] == "after_cool" else ():
+            accounts[host].append({**stamps(host, answered - 10 * SPAN), "verb": "control", "error": None, "did": did, "engine": engine})
+        return {**row, "on": on(host, "residency", answered, row)}
+
+    def counted(host: str, row: dict[str, Any]) -> dict[str, Any]:
+        row = _part(row, hosts.index(host), len(hosts)) if len(hosts) > 1 else row
+        return {**row, "on": on(host, "reading", row["mono_ns"], row)}
+
+    evidence.lines(step, "counters.jsonl", lambda rows: [counted(host, row) for row in rows for host in hosts], renumber=True)
+    evidence.lines(step, "coldness.jsonl", lambda _: [seen(host, row) for row in cold for host in hosts], renumber=True)
+    if evidence.path(step, "telemetry.jsonl") in evidence.files:
+        place = {"host": hosts[0], "boot_id": BOOTS[hosts[0]]}
+        sampled = [{"mono_ns": row["mono_ns"] + AHEAD, "wall_ns": 10**18, "boot_id": THERE} for row in evidence.rows(step, "telemetry.jsonl")]
+        accounts[hosts[0]] += [{**stamp, "verb": "sample", "error": None} for stamp in sampled]
+        evidence.lines(step, "telemetry.jsonl", lambda rows: [{**row, "on": {**place, "mono_ns": row["mono_ns"] + AHEAD}} for row in rows])
+    given = [{"host": host, "address": "10.0.0.9", "port": 18460, "engine": job["engine"]} for host in hosts]
+    evidence.json(step, "job.json", lambda data: {**data, "attendants": given, "phases": {"cool": True}})
+    evidence.lines(step, "records.jsonl", lambda rows: [{**row, "host": hosts[row["prompt"] % len(hosts)]} for row in rows])
+    if len(hosts) > 1:
+        evidence.json(step, "engine.json", lambda data: {**data, "instances": [{**data, "url": f"http://{host}:1", "host": host} for host in hosts]})
+    for host in hosts:
+        _bring_account(evidence, step, host, job["engine"], accounts[host])
+
+
+def _bring_account(evidence: Evidence, step: str, host: str, engine: dict[str, Any], account: list[dict[str, Any]]) -> None:
+    folder, name, boot = f"evidence/{step}/{host}", f"{ATTEMPT}-{step}", BOOTS[host]
+    attend = {"schema": 1, "job": name, "kind": "attend", "fence": 1, "host": host, "engine": engine}
+    end = {"job": name, "outcome": "done", "error": None, "boot_id": boot, "records": 0, "last_seq": -1}
+    for file, data in (("job.json", attend), ("started", {"boot_id": boot}), ("exit.json", end), ("pack.json", {"job": name, "files": []})):
         evidence.files[f"{folder}/{file}"] = dumped(data)
-    account.sort(key=lambda row: int(row["mono_ns"]))
-    evidence.files[f"{folder}/asked.jsonl"] = journal(account)
+    evidence.files[f"{folder}/asked.jsonl"] = journal(sorted(account, key=lambda row: int(row["mono_ns"])))
+
+
+def _part(value: Any, n: int, of: int) -> Any:
+    """Return what is the n-th host's of all counts of a row; the first hosts have what cannot be shared."""
+    if isinstance(value, dict):
+        return {key: part if key in ("mono_ns", "tier") else _part(part, n, of) for key, part in value.items()}
+    if isinstance(value, str) and value.endswith(".0"):
+        return f"{_part(int(value[:-2]), n, of)}.0"
+    return (value + of - 1 - n) // of if isinstance(value, int) and not isinstance(value, bool) else value

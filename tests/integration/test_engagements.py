@@ -52,11 +52,17 @@ CHANGES = {
         "/targets/hosts/array01/attend",
         "leave it out",
     ),
-    "a load generator apart from two engine hosts": (
+    "two engine hosts at one address": (
+        ONE,
+        APART.format(attend=PLACE.format("127.0.0.2", 7)) + "\n    gpu03: {groups: [engine], connection: local" + PLACE.format("127.0.0.2", 8) + "}",
+        "/targets/hosts/gpu03/attend/address",
+        "the address of gpu02 too",
+    ),
+    "another number of instances than two engine hosts have": (
         ONE,
         APART.format(attend=PLACE.format("127.0.0.2", 7)) + "\n    gpu03: {groups: [engine], connection: local" + PLACE.format("127.0.0.3", 7) + "}",
-        "/targets/hosts",
-        "drives one engine host",
+        "/plan/platform/layout/instances",
+        "shared by 2",
     ),
     "ssh without an address": ("[storage], connection: local", "[storage], connection: ssh", "/targets/hosts/array01/address", "address"),
     "unknown host": ("host: array01}", "host: array09}", "/packing_list/0/host", "array09"),

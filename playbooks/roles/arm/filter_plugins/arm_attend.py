@@ -1,21 +1,46 @@
-"""Where a load generator of its own drives the engine: the job file of the driver, and that of the attendant on the engine's host. Pure."""
+"""Where a load generator of its own drives the engines: the job file of the driver, and that of the attendant on each engine host. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _SPARE_S = 600  # an attendant outlives its job by this at most; silence ends it long before
 _QUOTA = 500_000_000  # bytes of its journal
 
 
-def arm_driven(job: Mapping[str, Any], driver: str, place: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the job file for the load generator: the same job, with the place {host, address, port} where the engine's attendant listens."""
-    return {**job, "host": driver, "attendants": [dict(place)]}
+def arm_hosts(names: Sequence[str], hostvars: Mapping[str, Any], known: Sequence[str], counters: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what the engine's files need of each host: {name, root, python, index, counters, address, attend}.
+
+    `index` tells hosts apart that are one machine, by their place in `known`. `attend` is where its attendant listens {address, port}; where it has
+    none, `address` is empty too, and its engine listens on the loopback alone.
+    """
+    rows = []
+    for name in names:
+        variables = hostvars[name]
+        place = dict(variables.get("qg_attend") or {})
+        rows.append(
+            {
+                "name": name,
+                "root": variables["qg_root"],
+                "python": variables["ansible_python_interpreter"],
+                "index": list(known).index(name) if name in known else 0,
+                "counters": list(counters),
+                "address": place.get("address", ""),
+                "attend": place,
+            }
+        )
+    return rows
 
 
-def arm_attend(job: Mapping[str, Any], place: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the file of the attendant that serves a job on the engine's host. It bears the job's id, and nothing of its load."""
+def arm_driven(job: Mapping[str, Any], driver: str, hosts: Sequence[Mapping[str, Any]], engines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the job file for the load generator: the same job, and of each engine host where its attendant listens, and its engine."""
+    attendants = [{"host": host["name"], **host["attend"], "engine": dict(engine)} for host, engine in zip(hosts, engines, strict=True)]
+    return {**job, "host": driver, "attendants": attendants}
+
+
+def arm_attend(job: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the file of the attendant that serves a job on an engine host. It bears the job's id, and nothing of its load."""
     soak, limits = job.get("soak") or {}, job["limits"]
     kept = {key: soak[key] for key in ("counters", "injections") if key in soak}
     return {
@@ -23,8 +48,8 @@ def arm_attend(job: Mapping[str, Any], place: Mapping[str, Any]) -> dict[str, An
         "job": job["job"],
         "kind": "attend",
         "fence": job["fence"],
-        "host": place["host"],
-        "listen": {"address": place["address"], "port": place["port"]},
+        "host": host["name"],
+        "listen": dict(host["attend"]),
         "engine": job["engine"],
         "soak": kept or None,
         **{key: job[key] for key in ("ports", "path_prefix") if key in job},
@@ -42,4 +67,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters of this file."""
-        return {"arm_driven": arm_driven, "arm_attend": arm_attend}
+        return {"arm_hosts": arm_hosts, "arm_driven": arm_driven, "arm_attend": arm_attend}

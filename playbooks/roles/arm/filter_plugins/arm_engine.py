@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,18 @@ def arm_engine(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt:
     faults = {name: strength for name, strength in faults_of(site.get("faults"), arm, gate).items() if name in ENGINE_FAULTS}
     found = KINDS[kind](engine, keys, place, host, faults)
     return {**found, "media": media_of_arm(site, str(medium), root, found["kv_dirs"]) if medium else []}
+
+
+def arm_engines(site: Mapping[str, Any], arm: str, gate: str, seed: int, attempt: str, hosts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the engine of an arm on each of these hosts, in their order."""
+    return [arm_engine(site, arm, gate, seed, attempt, host) for host in hosts]
+
+
+def arm_together(engines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return engines that share one load as one, for its times: the first, at the rates of all."""
+    first, count = engines[0], len(engines)
+    load = first["load_token_s"]
+    return {**first, "prefill_token_s": first["prefill_token_s"] / count, "load_token_s": load if load is None else load / count}
 
 
 def instances_of(engine: Mapping[str, Any]) -> int:
@@ -305,4 +317,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters of this file."""
-        return {"arm_engine": arm_engine}
+        return {"arm_engines": arm_engines, "arm_together": arm_together}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,6 @@ def arm_job(
     if lacking := [key for key in needed if key not in step]:
         raise ValueError(f"The step {step.get('key')} cannot become a job, it lacks {', '.join(lacking)}.")
     settings = site.get("engine") or {}
-    probe = [host["python"], "-I", f"{host['root']}/probe.pyz", "engine"]
     reset = settings.get("cool") == "reset"
     expected = round(expected_s(engine, step), 1)
     soak = _soak(engine, step, site, host)
@@ -52,30 +51,7 @@ def arm_job(
         "fence": int(attempt["fence"]),
         "host": host["name"],
         "expected_s": expected,
-        "engine": {
-            "base_url": engine["base_url"],
-            **({"base_urls": engine["base_urls"]} if engine.get("base_urls") else {}),
-            "model": engine["model"],
-            "health_path": "/health",
-            "metrics_path": "/metrics",
-            "control": {
-                "start": [*probe, "start", "--spec", engine["spec_path"]],
-                # A restart that is skipped looks at the engine and lets it run: that it is the same process is then for the evidence to tell.
-                "stop": [*probe, "status" if faults.get("skipped-reset") else "stop", "--spec", engine["spec_path"]],
-                "env": {},
-            },
-            "pid_file": engine["pid_file"],
-            "group": engine.get("group"),
-            "metrics_urls": engine.get("metrics_urls") or [],
-            "idle": engine.get("idle"),
-            "caches": engine.get("caches"),
-            "model_dir": engine.get("model_dir"),
-            "kv_dirs": engine["kv_dirs"],
-            "media": engine.get("media"),
-            "array_stats": engine["array_stats"],
-            "declared": engine["declared"],
-            **({"reset": engine["reset"]} if reset else {}),
-        },
+        "engine": engine_part(engine, site, host, faults),
         "arm": engine["arm"],
         "workload": {
             "seed": int(attempt["seed"]),
@@ -115,8 +91,44 @@ def arm_job(
     }
 
 
-def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any]) -> int:
-    """Return how many bytes of KV this step writes, 0 where the arm has no medium.
+def engine_part(engine: Mapping[str, Any], site: Mapping[str, Any], host: Mapping[str, Any], faults: Mapping[str, float]) -> dict[str, Any]:
+    """Return the section `engine` of a job file: where one engine answers, how it is started and stopped on its host, and where its KV lies."""
+    probe = [host["python"], "-I", f"{host['root']}/probe.pyz", "engine"]
+    return {
+        "base_url": engine["base_url"],
+        **({"base_urls": engine["base_urls"]} if engine.get("base_urls") else {}),
+        "model": engine["model"],
+        "health_path": "/health",
+        "metrics_path": "/metrics",
+        "control": {
+            "start": [*probe, "start", "--spec", engine["spec_path"]],
+            # A restart that is skipped looks at the engine and lets it run: that it is the same process is then for the evidence to tell.
+            "stop": [*probe, "status" if faults.get("skipped-reset") else "stop", "--spec", engine["spec_path"]],
+            "env": {},
+        },
+        "pid_file": engine["pid_file"],
+        "group": engine.get("group"),
+        "metrics_urls": engine.get("metrics_urls") or [],
+        "idle": engine.get("idle"),
+        "caches": engine.get("caches"),
+        "model_dir": engine.get("model_dir"),
+        "kv_dirs": engine["kv_dirs"],
+        "media": engine.get("media"),
+        "array_stats": engine["array_stats"],
+        "declared": engine["declared"],
+        **({"reset": engine["reset"]} if (site.get("engine") or {}).get("cool") == "reset" else {}),
+    }
+
+
+def engine_parts(
+    pairs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]], site: Mapping[str, Any], faults: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """Return the section `engine` of each of these (engine, host)."""
+    return [engine_part(engine, site, host, faults) for engine, host in pairs]
+
+
+def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any], hosts: int = 1) -> int:
+    """Return how many bytes of KV this step writes on a host, 0 where the arm has no medium. `hosts` share the load evenly (probe.shares).
 
     These are the stored prefixes, as often again as `step.ahead` says that later runs will leave as many beside them; the throw-away prompts; and of
     an arm that asks what was never stored (the placebo) everything. A soak's sentinel asks one prefix in each window that was never stored, and
@@ -127,11 +139,11 @@ def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any]) -> int:
     context = int(step["context_tokens"])
     whole = context + int(step["suffix_tokens"]) + int(step["output_tokens"])
     stored = _stored(step) * (1 + int(step.get("ahead", 0))) + _windows(step) if step.get("store") else 0
-    new = int(step.get("warmup", 0)) + bool(step.get("canary"))
+    new = int(step.get("warmup", 0))
     if step["kind"] == "run" and not step.get("canary"):
         new += _prefixes(step)
     new += sum(int(client["requests"]) for client in step.get("clients") or ())
-    return (stored * context + new * whole) * int(engine["kv_token_bytes"])
+    return (-(-stored // hosts) * context + (-(-new // hosts) + bool(step.get("canary"))) * whole) * int(engine["kv_token_bytes"])
 
 
 def expected_s(engine: Mapping[str, Any], step: Mapping[str, Any]) -> float:
@@ -304,4 +316,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters of this file."""
-        return {"arm_job": arm_job, "arm_kv_bytes": kv_bytes}
+        return {"arm_job": arm_job, "arm_engine_parts": engine_parts, "arm_kv_bytes": kv_bytes}

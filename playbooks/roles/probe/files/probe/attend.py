@@ -65,7 +65,7 @@ class Attendant:
         self.heard, self.refused, self.outcome = time.monotonic(), 0, ""
         self._lock = threading.Lock()
         self._seq, self._last = 0, ("", b"")
-        self._tickets, self._number = {}, itertools.count(1)  # type: Dict[int, Tuple[Task, str]], Any
+        self._tickets, self._number = {}, itertools.count(1)  # type: Dict[int, Tuple[Task, str, Dict[str, Any]]], Any
         self._injected: Dict[str, bool] = {}
 
     def take(self, head: Dict[str, str], body: bytes) -> Optional[Tuple[int, bytes, str]]:
@@ -123,7 +123,7 @@ class Attendant:
         if verb == "inject":
             self._injected[arguments["label"]] = arguments["verb"] == "start"
         task, number = Task(work, self._job.why_stop), next(self._number)
-        self._tickets[number] = (task, str(verb))
+        self._tickets[number] = (task, str(verb), arguments)
         return self._looked_at(number)
 
     def _ticket(self, verb: str, arguments: Any) -> bytes:
@@ -135,7 +135,7 @@ class Attendant:
         return self._looked_at(number)
 
     def _looked_at(self, number: int) -> bytes:
-        task, verb = self._tickets[number]
+        task, verb, arguments = self._tickets[number]
         if not task.done.wait(PATIENCE_S):
             return _dumps({"ticket": number, "at": now()})
         del self._tickets[number]
@@ -143,12 +143,14 @@ class Attendant:
             row = {"verb": verb, "error": (task.answer.get("error") or {}).get("kind"), **task.answer["at"]}
             if verb in ACCOUNTED and "answer" in task.answer:
                 row["sha256"] = hashlib.sha256(canonical(task.answer["answer"])).hexdigest()
+            if verb == "control":  # that the engine was stopped and started anew must not be the driver's word alone
+                row.update(did=arguments["verb"], engine=task.answer.get("answer"))
             self._job.journals.put("asked.jsonl", row)
         return _dumps(task.answer)
 
     def undo(self, engine_too: bool) -> None:
         """End what was begun here and nobody will end: disturbances, and, where nobody drives it any more, the engine."""
-        for task, _ in self._tickets.values():
+        for task, _, _ in self._tickets.values():
             task.give_up = True
         for label in [label for label, begun in self._injected.items() if begun]:
             self.host.inject(label, "stop")

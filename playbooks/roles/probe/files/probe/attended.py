@@ -51,9 +51,10 @@ class AttendedHost:
         found: Optional[Dict[str, Any]] = self._ask("process")["answer"]
         return found
 
-    def control(self, verb: str, sleep: Callable[[float], None] = time.sleep, timeout: Optional[float] = None) -> None:
-        """Let the engine be started or stopped there; where `sleep` raises, the command there is ended too."""
-        self._ask("control", sleep, verb=verb, timeout=timeout)
+    def control(self, verb: str, sleep: Callable[[float], None] = time.sleep, timeout: Optional[float] = None) -> Optional[Dict[str, Any]]:
+        """Let the engine be started or stopped there; where `sleep` raises, the command there is ended too. Return the process behind it."""
+        found: Optional[Dict[str, Any]] = self._ask("control", sleep, verb=verb, timeout=timeout)["answer"]
+        return found
 
     def words(self, instances: int) -> List[Dict[str, Any]]:
         """Return what each instance was started with."""

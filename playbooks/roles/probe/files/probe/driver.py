@@ -19,6 +19,7 @@ from probe.account import Account
 from probe.clock import mono_ns
 from probe.prompts import Shot
 from probe.receipt import ANCILLARY, Receipts
+from probe.shares import Shares
 from probe.slot import Slot, Target, code_text, progress, quiet
 from probe.ticker import Ticker
 from probe.wire import BadAnswer
@@ -33,7 +34,8 @@ BACKOFF_FIRST_NS, BACKOFF_MAX_NS = 100_000_000, 5_000_000_000
 class ClosedLoop:
     """Drives shots through C slots. `on_record` gets every request's line, `why_stop` may end the loop, both in this thread.
 
-    With several targets the slots are theirs in turn: of C requests in flight each has its share, in one window.
+    With several targets the slots are theirs in turn: of C requests in flight each has its share, in one window. Where they are of several engine
+    hosts, each prompt goes to its own host (probe.shares), and every host has a slot at least.
     """
 
     def __init__(
@@ -50,19 +52,19 @@ class ClosedLoop:
         self._timeout_ns = int(timeout_s * 1e9)
         self._on_record, self._why_stop = on_record, why_stop
         self._offsets, self._backoff, self._spacing_ns = offsets, backoff, spacing_ns
-        self._slots = [Slot(n, targets[n % len(targets)]) for n in range(concurrency)]
+        self._places = 1 + max(target.place for target in targets)
+        self._slots = [Slot(n, targets[n % len(targets)]) for n in range(max(concurrency, self._places))]
         self._by_fd: Dict[int, Slot] = {}
         self._epoll = select.epoll()
         self._receipts = Receipts()
-        self._shots: Iterator[Shot] = iter(())
-        self._exhausted = False
+        self._shares = Shares(iter(()), self._places)
         self._next_start_ns = 0
         self._stopping_ns: Optional[int] = None
         self._stop_reason = ""
 
     def run(self, shots: Iterator[Shot]) -> Dict[str, Any]:
         """Send every shot. Return {lags: Histogram of ns, receipts, cpu_s, wall_s, stopped: reason or None}; the records went to `on_record`."""
-        self._shots, self._exhausted = shots, False
+        self._shares = Shares(shots, self._places)
         for slot in self._slots:
             self._connect_now(slot)
         ticker, switch = Ticker(), sys.getswitchinterval()
@@ -98,7 +100,7 @@ class ClosedLoop:
     def _idle(self) -> bool:
         if any(slot.account for slot in self._slots):
             return False
-        return self._exhausted or self._stopping_ns is not None
+        return self._shares.empty or self._stopping_ns is not None
 
     def _round(self, ticker: Ticker) -> None:
         arrived: List[Tuple[Slot, Any, int, int]] = []
@@ -164,6 +166,8 @@ class ClosedLoop:
         unsent = bool(slot.sending)  # answered before it was asked in full (HTTP 413): the rest would be read as the next request
         slot.account, slot.sending = None, None
         record = account.record(now, failure, self._offsets)
+        if slot.target.on is not None:
+            record["host"] = slot.target.on
         if failure or unsent or not account.done or not account.answer.keep_alive:
             self._close(slot)
         slot.failures = slot.failures + 1 if record["error"] else 0
@@ -176,11 +180,10 @@ class ClosedLoop:
     def _start(self, slot: Slot) -> None:
         """Put the next shot on a free slot, unless it must wait (back-off, spacing) for a later tick."""
         now = mono_ns()
-        if self._stopping_ns is not None or self._exhausted or slot.ready_ns > now or self._next_start_ns > now:
+        if self._stopping_ns is not None or slot.ready_ns > now or self._next_start_ns > now:
             return
-        shot = next(self._shots, None)
+        shot = self._shares.take(slot.target.place)
         if shot is None:
-            self._exhausted = True
             return
         if self._spacing_ns:
             self._next_start_ns = max(now, self._next_start_ns + self._spacing_ns)

@@ -20,10 +20,14 @@ IDLE_S = 60.0  # where the job file says nothing
 class Engine:
     """One engine by its endpoints, and by its host (probe.engine_host). Nothing here waits longer than it is told."""
 
-    def __init__(self, spec: Dict[str, Any], folder: str, limits: Optional[Dict[str, Any]] = None, host: Any = None) -> None:
-        """Take the sections `engine` and `limits` of the job file, the job's folder for its log, and the engine's host (without one: this)."""
-        self.spec = spec
+    def __init__(self, spec: Dict[str, Any], folder: str, limits: Optional[Dict[str, Any]] = None, host: Any = None, place: int = 0) -> None:
+        """Take the sections `engine` and `limits` of the job file, the job's folder for its log, and the engine's host (without one: this).
+
+        `place` is its number among the engines that serve one load (probe.engines).
+        """
+        self.spec, self.place = spec, place
         self.host: Any = host or LocalHost({"engine": spec, "limits": limits}, folder)
+        self.name: Optional[str] = self.host.name  # None: it is the driver's own
         self.start_s: float = self.host.start_s
         self.stop_s: float = self.host.stop_s
         self.idle_s = float((limits or {}).get("idle_timeout_s") or IDLE_S)
@@ -75,15 +79,10 @@ class Engine:
         row["metrics"] = self.metrics()
         return row
 
-    def describe(self) -> Dict[str, Any]:
-        """Return engine.json: what the engine reports about itself; `declared` fills only what stays open.
-
-        Of several instances it is what the first reports, with `instances`: the same of each.
-        """
-        rows = [self._describe(base, words) for base, words in zip(self.bases, self.host.words(len(self.bases)))]
-        if len(rows) == 1:
-            return rows[0]
-        return dict(rows[0], instances=[dict(row, url=base) for base, row in zip(self.bases, rows)])
+    def instances(self) -> List[Dict[str, Any]]:
+        """Return what each instance reports about itself, with its `url` and, of a host elsewhere, its `host`; `declared` fills what stays open."""
+        where = {} if self.name is None else {"host": self.name}
+        return [dict(self._describe(base, words), url=base, **where) for base, words in zip(self.bases, self.host.words(len(self.bases)))]
 
     def _describe(self, base: str, words: Dict[str, Any]) -> Dict[str, Any]:
         now = self._page(base)
@@ -93,7 +92,7 @@ class Engine:
         config = info.get("config") or info.get("vllm_config") or info or dict(cache)
         row: Dict[str, Any] = {"argv": words["argv"], "version": version.get("version"), "config": config}
         row.update({k: words[k] for k in ("model_config_sha256", "hash_seed")})
-        row["model"] = info.get("model") or self._served_model(base)
+        row["model"] = info.get("model") or self.served_model(base)
         row["kv_bytes_per_token"] = info.get("kv_bytes_per_token")
         row["num_gpu_blocks"] = _whole(info.get("num_gpu_blocks"), cache.get("num_gpu_blocks"))
         row["block_tokens"] = _whole(info.get("block_tokens"), cache.get("block_size"))
@@ -111,8 +110,9 @@ class Engine:
         seed: Optional[str] = self.host.hash_seed()
         return seed
 
-    def _served_model(self, base: str) -> Optional[str]:
-        listed = metrics.get_json(base + "/v1/models") or {}
+    def served_model(self, base: str = "") -> Optional[str]:
+        """Return the model that an instance (by default the first) says it serves, the job's where it is among them; None where it lists none."""
+        listed = metrics.get_json((base or self.base) + "/v1/models") or {}
         names = [m.get("id") for m in listed.get("data") or [] if isinstance(m, dict)]
         return self.spec["model"] if self.spec["model"] in names else (names[0] if names else None)
 

@@ -36,6 +36,7 @@ class LocalHost:
     """The engine's host, where it is this one. Every answer is plain JSON data."""
 
     same_clock = True  # the engine's stamps are of the clock by which the driver stamps too
+    name: Optional[str] = None  # needed of a host elsewhere alone
 
     def __init__(self, spec: Dict[str, Any], folder: str) -> None:
         """Take a job file (of its sections engine, ports, path_prefix, soak, limits) and the job's folder for its log."""
@@ -59,8 +60,8 @@ class LocalHost:
         self._last = found or self._last
         return found
 
-    def control(self, verb: str, sleep: Sleep = time.sleep, timeout: Optional[float] = None) -> None:
-        """Run the start or stop command of the job file; the engine must not inherit anything of ours.
+    def control(self, verb: str, sleep: Sleep = time.sleep, timeout: Optional[float] = None) -> Optional[Dict[str, Any]]:
+        """Run the start or stop command of the job file; the engine must not inherit anything of ours. Return the process that lives behind it.
 
         `timeout` in s; without one it is what the job file allows for that, and GRACE_S. `sleep` may raise: then the command is ended, since
         a job that shall end does not wait for a model to load.
@@ -86,6 +87,7 @@ class LocalHost:
                 raise
         if child.returncode != 0:
             raise ProbeError("engine", "The command to %s the engine ended with %d: %s" % (verb, child.returncode, tail(log_path)))
+        return self.process()
 
     def words(self, instances: int) -> List[Dict[str, Any]]:
         """Return, for each instance, what its process was started with: {argv, model_config_sha256, hash_seed, started_wall_ns}."""
@@ -157,11 +159,16 @@ class LocalHost:
         return [{k: found[k] for k in keys} for found in map(drop_cache, self.kv_dirs)]
 
     def residency(self) -> List[Dict[str, Any]]:
-        """Return FOUND, and names and transports of the medium, of each KV directory (one row without directory when the arm has none)."""
+        """Return FOUND, and names and transports of the medium, of each KV directory (one row without directory when the arm has none).
+
+        Each row bears `engine`, the process that lives then.
+        """
         found: List[Dict[str, Any]] = [{k: r[k] for k in FOUND} for r in map(residency, self.kv_dirs)]
         for row in found:
             row.update(names=declared_names(self.engine.get("media"), row), transports=transports(row["dir"]))
-        return found or [{"fs_type": None, "dir": None, "files": 0, "bytes": 0, "resident_bytes": 0}]
+        found = found or [{"fs_type": None, "dir": None, "files": 0, "bytes": 0, "resident_bytes": 0}]
+        engine = self.process()
+        return [dict(row, engine=engine) for row in found]
 
     def medium(self, needed: int) -> List[Dict[str, Any]]:
         """Return what was found of the medium of the KV; refuse one that is not the declared, cannot be made cold or lacks room for `needed` bytes.

@@ -183,34 +183,39 @@ def _attend(job: Job, key: bytes) -> None:
 def _run(job: Job, key: bytes) -> None:
     from probe.run_job import run_job
 
-    _on_the_engines_host(job, key, run_job)
+    _on_the_engines_hosts(job, key, run_job)
 
 
 def _soak(job: Job, key: bytes) -> None:
     from probe.soak_job import run_soak
 
-    _on_the_engines_host(job, key, run_soak)
+    _on_the_engines_hosts(job, key, run_soak)
 
 
 _KINDS: Dict[str, Callable[[Job, bytes], None]] = {"run": _run, "soak": _soak, "attend": _attend}
 
 
-def _on_the_engines_host(job: Job, key: bytes, work: Callable[[Job, Any], None]) -> None:
-    """Do the work of a job with its engine's host, which is this one unless the job file names an attendant; let go of it however that ends."""
+def _on_the_engines_hosts(job: Job, key: bytes, work: Callable[[Job, List[Any]], None]) -> None:
+    """Do the work of a job with its engine hosts: this one, unless the job file names attendants; let go of them however that ends."""
     from probe.attended import AttendedHost
     from probe.engine_host import LocalHost
 
     away = job.spec.get("attendants") or []
-    host: Any = AttendedHost(job, away[0], key) if away else LocalHost(job.spec, job.folder)
+    hosts: List[Any] = []
     outcome = "error"
     try:
-        work(job, host)
+        for where in away:
+            hosts.append(AttendedHost(job, where, key))
+        if not away:
+            hosts.append(LocalHost(job.spec, job.folder))
+        work(job, hosts)
         outcome = "done"
     except Ended as error:
         outcome = "stopped" if error.kind == "stopped" else "error"
         raise
     finally:
-        host.close(outcome)
+        for host in hosts:
+            host.close(outcome)
 
 
 def _error(error: BaseException) -> Dict[str, str]:

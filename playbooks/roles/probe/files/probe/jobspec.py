@@ -73,19 +73,28 @@ def _attendant(problems: List[str], spec: Dict[str, Any]) -> None:
 
 
 def _attendants(problems: List[str], spec: Dict[str, Any]) -> None:
-    """Check the optional list of engine hosts elsewhere: one, with the place where its attendant listens."""
+    """Check the optional list of engine hosts elsewhere, each with the place where its attendant listens, and its engine where it is its own."""
     rows = spec.get("attendants")
     if rows is None:
         return
-    if not isinstance(rows, list) or len(rows) != 1 or not isinstance(rows[0], dict):
-        problems.append("attendants must list one {host, address, port}: a run is measured on one engine host")
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        problems.append("attendants must list {host, address, port, engine?}, one for each engine host")
         return
-    if not rows[0].get("host") or rows[0].get("host") == spec.get("host"):
-        problems.append("attendants[0].host must name another host than the job's own")
-    _place(problems, rows[0], "attendants[0]")
-    foreign = [row.get("cell") for row in spec.get("cells") or [] if isinstance(row, dict) and row.get("cell") != CLIENT]
+    names = [row.get("host") for row in rows]
+    for n, row in enumerate(rows):
+        if not row.get("host") or row.get("host") == spec.get("host") or names.count(row.get("host")) > 1:
+            problems.append("attendants[%d].host must name a host of its own, other than the job's" % n)
+        _place(problems, row, "attendants[%d]" % n)
+        if "engine" in row:
+            _engine(problems, _part(problems, row, "engine"))
+        elif len(rows) > 1:
+            problems.append("attendants[%d].engine is missing: of several hosts each has an engine of its own" % n)
+    cells = [row.get("cell") for row in spec.get("cells") or [] if isinstance(row, dict)]
+    foreign = [cell for cell in cells if cell != CLIENT]
     if foreign:
         problems.append("the cells %s read and write on the engine's host, which is not this one" % ", ".join(map(str, foreign)))
+    if len(rows) > 1 and (spec.get("kind") == "soak" or cells):
+        problems.append("a soak and third-party clients have one engine host, and attendants lists %d" % len(rows))
 
 
 def _place(problems: List[str], part: Dict[str, Any], where: str) -> None:

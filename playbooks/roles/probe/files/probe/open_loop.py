@@ -59,9 +59,9 @@ class OpenLoop(ClosedLoop):
 
     def _schedule(self) -> None:
         """Take the next shot and set the alarm to its moment."""
-        shot = next(self._shots, None)
+        shot = self._shares.next()
         if shot is None:
-            self._next, self._exhausted = None, True
+            self._next = None
             return
         self._next = (self._base_ns + next(self._offsets_ns), shot)
         self._alarm.set(self._next[0])
@@ -76,13 +76,17 @@ class OpenLoop(ClosedLoop):
             self._schedule()
 
     def _serve_line(self) -> None:
-        """Put those who wait on free slots. The slot used last comes first: its connection is open and warm."""
+        """Put those who wait on free slots of their hosts. The slot used last comes first: its connection is open and warm."""
         while self._line and self._stopping_ns is None:
             free = [slot for slot in self._slots if slot.account is None]
-            if not free:
+            places = {slot.target.place for slot in free}
+            first = next((n for n, (_, shot) in enumerate(self._line) if self._shares.place_of(shot) in places), None) if places else None
+            if first is None:
                 return
-            scheduled, shot = self._line.popleft()
-            self._put(max(free, key=lambda slot: slot.seen_ns), shot, scheduled, mono_ns())
+            scheduled, shot = self._line[first]
+            del self._line[first]
+            own = [slot for slot in free if slot.target.place == self._shares.place_of(shot)]
+            self._put(max(own, key=lambda slot: slot.seen_ns), shot, scheduled, mono_ns())
 
     def _start(self, slot: Slot) -> None:  # noqa: ARG002 - any free slot serves the line
         """Take note that a slot is free."""

@@ -7,27 +7,28 @@ engine did.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from probe import metrics, preflight
 from probe.cells import run_cells
+from probe.engine import Engine
 from probe.job_main import Job
 from probe.prompts import Shot, tier_label
 from probe.session import CANARY, Session, tier_facts
 
 
-def run_job(job: Job, host: Any) -> None:
-    """Run every phase that the job file asks for, in order, on the engine of a host (probe.engine_host)."""
-    session = Session(job, host)
+def run_job(job: Job, hosts: Sequence[Any]) -> None:
+    """Run every phase that the job file asks for, in order, on the engines of these hosts (probe.engine_host)."""
+    session = Session(job, hosts)
     session.begin()
     wanted = list(session.prefixes()) if session.phases.get("store") else []
-    preflight.before_job(job.folder, job.spec, len(wanted), host.medium)
+    preflight.before_job(job.folder, job.spec, len(wanted), session.engines.media)
     if wanted:
         session.store(wanted)
     if session.phases.get("cool"):
         session.cool()
     else:
-        session.engine.ensure(job.sleep)
+        session.engines.ensure()
     session.warm_up()
     if session.phases.get("canary"):
         canary(session)
@@ -55,16 +56,17 @@ def _shots(session: Session, phase: str, tier: int, count: int, salt: str = "") 
 
 def _measure(session: Session, tier: int, shots: List[Shot]) -> None:
     with session.job.phase("measure", tier, total=len(shots)) as row:
-        idle = session.engine.wait_idle(session.job.sleep)
-        dropped = session.host.drop()
+        idle = session.engines.wait_idle()
+        dropped = session.engines.each(lambda engine, _: engine.host.drop())
         session.residency("before_tier", tier)
         session.counters("before", "measure", tier)
         briefs = session.send(shots, tier, measured=True, offsets=bool(session.phases.get("chunk_offsets", True)))
-        settled = session.engine.wait_idle(session.job.sleep)
+        settled = session.engines.wait_idle()
         session.counters("after", "measure", tier)
         session.residency("after_tier", tier)
         failed = sum(1 for b in briefs if b["error"])
-        row["detail"] = {"requests": len(briefs), "failed": failed, "dropped": dropped, "idle_before": idle, "idle_after": settled}
+        told = [{"dropped": d, "idle_before": i, "idle_after": s} for d, i, s in zip(dropped, idle, settled)]
+        row["detail"] = {"requests": len(briefs), "failed": failed, **session.engines.told(told)}
         row["ok"] = len(briefs) == len(shots)
 
 
@@ -84,23 +86,25 @@ def _repeat(session: Session, count: int) -> None:
 
 
 def canary(session: Session) -> None:
-    """Send one stored and unused prefix (must hit when hits are expected) and one never-stored prefix (must miss)."""
-    with session.job.phase("canary", total=1 + bool(session.phases.get("expect_hits"))) as row:
-        detail: Dict[str, Any] = {}
-        if session.phases.get("expect_hits"):
-            detail["stored"] = _one(session, CANARY, True)
-        detail["new"] = _one(session, "canary-new/" + session.spec["job"], False)
-        row["detail"] = detail
-        row["ok"] = all(one["as_expected"] for one in detail.values())
+    """Send each engine host one stored and unused prefix (must hit when hits are expected) and one never-stored prefix (must miss)."""
+    stored = bool(session.phases.get("expect_hits"))
+    with session.job.phase("canary", total=(1 + stored) * len(session.engines)) as row:
+        told: List[Dict[str, Any]] = []
+        for engine in session.engines:
+            detail = {"stored": _one(session, engine, CANARY, True)} if stored else {}
+            detail["new"] = _one(session, engine, "canary-new/" + session.spec["job"], False)
+            told.append(detail)
+        row["detail"] = session.engines.told(told)
+        row["ok"] = all(one["as_expected"] for detail in told for one in detail.values())
 
 
-def _one(session: Session, label: str, expected: bool) -> Dict[str, Any]:
+def _one(session: Session, engine: Engine, label: str, expected: bool) -> Dict[str, Any]:
     """Return what one canary request showed. More than half of the context from a cache is a hit; this tells two facts apart and is no limit."""
-    before = session.engine.metrics()
-    shot = session.prompts.shot("canary", None, 0, session.prompts.prefix(label, 0), label, "m", session.prompts.output)
+    before, place = engine.metrics(), engine.place
+    shot = session.prompts.shot("canary", None, place, session.prompts.prefix(label, place), label, "m", session.prompts.output)
     brief = session.send([shot], 1)[0]
-    session.engine.wait_idle(session.job.sleep)
-    after = session.engine.metrics()
+    engine.wait_idle(session.job.sleep)
+    after = engine.metrics()
     external = _delta(before, after, "vllm:external_prefix_cache_hits_total")
     local = _delta(before, after, "vllm:prefix_cache_hits_total")
     cached = (brief["usage"] or {}).get("cached_tokens")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from probe import VERSION
 from probe.calibrate import calibrate
 from probe.driver import ClosedLoop
 from probe.engine import Engine
+from probe.engines import Engines, Sleep, all_idle
 from probe.errors import ProbeError
 from probe.histogram import Histogram
 from probe.job_main import Job
@@ -17,20 +18,21 @@ from probe.open_loop import Arrivals, OpenLoop
 from probe.prompts import Prompts, Shot, tier_label
 from probe.receipt import Receipts
 from probe.reset import verified_reset
-from probe.slot import Target
 
 CANARY = "canary"
+Cooled = Tuple[Dict[str, Any], List[Dict[str, Any]], bool]  # detail of the phase, lines of coldness.jsonl, and whether the engine is as it must be
 
 
 class Session:
-    """One job's work on one engine. `host` is the engine's host: this one, or another that its attendant speaks for."""
+    """One job's work on its engines. `hosts` are the engine hosts: this one, or others that their attendants speak for."""
 
-    def __init__(self, job: Job, host: Any) -> None:
-        self.job, self.spec, self.host = job, job.spec, host
+    def __init__(self, job: Job, hosts: Sequence[Any]) -> None:
+        self.job, self.spec = job, job.spec
         self.workload: Dict[str, Any] = self.spec["workload"]
         self.phases: Dict[str, Any] = self.spec["phases"]
-        self.engine = Engine(self.spec["engine"], job.folder, self.spec["limits"], host)
-        self.targets = [Target(base) for base in self.engine.bases]
+        self.engines = Engines(job, hosts)
+        self.targets = self.engines.targets()
+        self._same_clock = all(host.same_clock for host in hosts)
         self.prompts = Prompts(self.workload, self.spec["engine"]["model"])
         self.timeout_s = float(self.spec["limits"]["request_timeout_s"])
         self.calibration: Optional[Dict[str, Any]] = None
@@ -38,6 +40,16 @@ class Session:
         self._answers = self._stamped = 0
         self._cpu_s = self._wall_s = 0.0
         self._ports: List[Dict[str, Any]] = []
+
+    @property
+    def engine(self) -> Engine:
+        """Return the engine of a job that has one engine host by its kind: a soak, or cells."""
+        return self.engines.only
+
+    @property
+    def host(self) -> Any:
+        """Return the host of that engine."""
+        return self.engine.host
 
     def begin(self) -> None:
         """Write what is known before the first request, and hold the ruler to the truth."""
@@ -51,10 +63,10 @@ class Session:
         self.job.check()
 
     def ports(self, when: str) -> None:
-        """Put on record what the storage ports counted, where they tell it. Programs are asked: only before and after what is measured."""
-        told = self.host.ports()
-        if told["ports"] or self._ports:
-            self._ports.append(dict(told, when=when))
+        """Put on record what the storage ports of each engine host counted, where they tell it. Programs are asked: not while it is measured."""
+        told = self.engines.each(lambda engine, _: engine.host.ports())
+        if self._ports or any(one["ports"] for one in told):
+            self._ports += [dict(one, when=when) for one in told]
             self.job.write("ports.json", {"readings": self._ports})
 
     def send(self, shots: Iterable[Shot], concurrency: int, measured: bool = False, **options: Any) -> List[Dict[str, Any]]:
@@ -66,7 +78,7 @@ class Session:
         journals, progress = self.job.journals, self.job.progress
 
         def keep(record: Dict[str, Any]) -> None:
-            if not self.host.same_clock:
+            if not self._same_clock:
                 record["server"] = None  # stamps of another host's clock say nothing beside ours
             journals.put("records.jsonl", record)
             progress["done"] += 1
@@ -91,95 +103,110 @@ class Session:
         return brief
 
     def prefixes(self) -> Iterator[Any]:
-        """Yield (label, tier or None, index) of every prefix that the set stores: all tiers in order, then the canary's."""
+        """Yield (label, tier or None, index) of every prefix that the set stores: all tiers in order, then the canary's of each engine host."""
         for tier in self.workload["tiers"]:
             for index in range(int(tier["requests"])):
                 yield tier_label(tier["tier"]), tier["tier"], index
-        if self.phases.get("canary"):
-            yield CANARY, None, 0
+        for engine in self.engines if self.phases.get("canary") else ():
+            yield CANARY, None, engine.place
 
     def store(self, wanted: Iterable[Any]) -> None:
         """Send every prefix once with max_tokens 1, wait until storing has ended, and put the files on the disk."""
         todo = list(wanted)
         with self.job.phase("store", total=len(todo)) as row:
-            self.engine.ensure(self.job.sleep)
+            self.engines.ensure()
             self.counters("before", "store", None)
-            before = self.host.kv_size()
+            before = self._kv_sizes()
             briefs: List[Dict[str, Any]] = []
             for start in range(0, len(todo), 64):  # bodies of 64 prompts at a time: the store phase is not measured, memory is
                 shots = [self._store_shot(*one) for one in todo[start : start + 64]]
                 briefs += self.send(shots, int(self.phases["store_concurrency"]))
-            idle = self.engine.wait_idle(self.job.sleep, stored=bool(self.engine.kv_dirs))
-            self.host.sync()
-            after = self.host.kv_size()
+            idle = self.engines.wait_idle(stored=True)
+            self.engines.each(lambda engine, _: engine.host.sync())
+            after, seeds = self._kv_sizes(), self.engines.each(lambda engine, _: engine.hash_seed())
             self.counters("after", "store", None)
             failed = sum(1 for b in briefs if b["error"])
-            row["ok"] = failed == 0 and idle["idle"] is True and len(briefs) == len(todo)
-            row["detail"] = {"prefixes": len(todo), "sent": len(briefs), "failed": failed, "idle": idle, "kv_before": before, "kv_after": after}
-            row["detail"]["hash_seed"] = self.engine.hash_seed()
+            row["ok"] = failed == 0 and all_idle(idle) is True and len(briefs) == len(todo)
+            told = [{"idle": i, "kv_before": b, "kv_after": a, "hash_seed": seed} for i, b, a, seed in zip(idle, before, after, seeds)]
+            row["detail"] = {"prefixes": len(todo), "sent": len(briefs), "failed": failed, **self.engines.told(told)}
         self.prompts.forget_heads()
+
+    def _kv_sizes(self) -> List[Dict[str, int]]:
+        """Return {files, bytes} of the KV directories of each engine host."""
+        sizes: List[Dict[str, int]] = self.engines.each(lambda engine, _: engine.host.kv_size())
+        return sizes
 
     def _store_shot(self, label: str, tier: Optional[int], index: int) -> Shot:
         return self.prompts.shot("store", tier, index, self.prompts.prefix(label, index), label, "store", 1)
 
     def cool(self) -> None:
-        """Stop the engine (GPU cache empty), empty the page cache and prove it, start the engine, and look again: no second emptying.
+        """Stop each engine (GPU cache empty), empty the page cache and prove it, start the engine, and look again: no second emptying.
 
-        With `phases.cool: reset` the engine goes on and forgets its GPU cache (probe.reset).
+        With `phases.cool: reset` the engine goes on and forgets its GPU cache (probe.reset). Of several hosts each is made cold, all at once.
         """
         with self.job.phase("cool") as row:
-            if self.phases["cool"] == "reset":
-                row["detail"], row["ok"] = self._cool_by_reset()
-                return
-            if self.engine.process():
-                self.engine.wait_idle(self.job.sleep)
-            before = self.engine.process()
-            self.engine.control("stop", self.job.sleep)
-            dropped = self.host.drop()
-            self.engine.control("start", self.job.sleep)
-            self.engine.wait_healthy(self.job.sleep)
-            after = self.engine.process()
-            lines = self.residency("after_cool", None, before)
-            row["ok"] = restarted = after is not None and after != before
-            row["ok"] = restarted and not any(line["resident_bytes"] for line in lines)
-            detail: Dict[str, Any] = {"engine_before": before, "engine": after, "restarted": restarted}
-            detail["after_drop"] = dropped
-            row["detail"] = detail
+            done = self.engines.each(self._reset_one if self.phases["cool"] == "reset" else self._restart_one)
+            for _, lines, _ in done:
+                self._keep(lines)
+            row["detail"] = self.engines.told([detail for detail, _, _ in done])
+            row["ok"] = all(cold and not any(line["resident_bytes"] for line in lines) for _, lines, cold in done)
 
-    def _cool_by_reset(self) -> Tuple[Dict[str, Any], bool]:
-        """Return the detail of the phase, and whether no page of the KV is resident; an engine that is not shown to be cold ends the job."""
-        self.engine.ensure(self.job.sleep)
-        self.engine.wait_idle(self.job.sleep)
-        before = self.engine.process()
+    def _restart_one(self, engine: Engine, sleep: Sleep) -> Cooled:
+        """Start one engine anew, with no page of its KV in memory between. The engine must then say that it serves the job's model, not only 200."""
+        if engine.process():
+            engine.wait_idle(sleep)
+        before = engine.process()
+        engine.control("stop", sleep)
+        dropped = engine.host.drop()
+        engine.control("start", sleep)
+        engine.wait_healthy(sleep)
+        served = engine.served_model()
+        lines = self._look(engine, "after_cool", None, before)
+        after = engine.process()
+        restarted = after is not None and after != before
+        detail: Dict[str, Any] = {"engine_before": before, "engine": after, "restarted": restarted, "served": served, "after_drop": dropped}
+        return detail, lines, restarted and served in (None, engine.spec["model"])
+
+    def _reset_one(self, engine: Engine, sleep: Sleep) -> Cooled:
+        """Let one engine forget its GPU cache; one that is not shown to be cold ends the job."""
+        engine.ensure(sleep)
+        engine.wait_idle(sleep)
+        before = engine.process()
         canary = self.spec["kind"] == "run" and bool(self.phases.get("canary") and self.phases.get("expect_hits"))
-        label = CANARY if canary else "reset/" + self.spec["job"]  # what is stored already, where there is such a thing
-        warm = self.prompts.shot("cool", None, 0, self.prompts.text(label, 0, "prefix", self.prompts.context), label, "store", 1)
-        proof = verified_reset(self.engine, warm, not canary, self.job.sleep, self.timeout_s)
-        dropped = self.host.drop()
-        lines = self.residency("after_cool", None, before, proof)
-        after = self.engine.process()
+        label, place = CANARY if canary else "reset/" + self.spec["job"], engine.place  # what is stored already, where there is such a thing
+        warm = self.prompts.shot("cool", None, place, self.prompts.text(label, place, "prefix", self.prompts.context), label, "store", 1)
+        proof = verified_reset(engine, warm, not canary, sleep, self.timeout_s)
+        dropped = engine.host.drop()
+        lines = self._look(engine, "after_cool", None, before, proof)
+        after = engine.process()
         detail = {"engine_before": before, "engine": after, "restarted": after != before, "after_drop": dropped, "reset": proof}
-        return detail, after == before and not any(line["resident_bytes"] for line in lines)
+        return detail, lines, after == before
 
-    def residency(
-        self, when: str, tier: Optional[int], engine_before: Optional[Dict[str, Any]] = None, reset: Optional[Dict[str, Any]] = None
+    def residency(self, when: str, tier: Optional[int]) -> None:
+        """Append one line to coldness.jsonl for each KV directory of each engine host (one without directory when the arm has none)."""
+        for lines in self.engines.each(lambda engine, _: self._look(engine, when, tier)):
+            self._keep(lines)
+
+    def _look(
+        self,
+        engine: Engine,
+        when: str,
+        tier: Optional[int],
+        engine_before: Optional[Dict[str, Any]] = None,
+        reset: Optional[Dict[str, Any]] = None,
     ) -> List[Dict[str, Any]]:
-        """Append one line to coldness.jsonl for each KV directory (one without directory when the arm has none)."""
-        rows: List[Dict[str, Any]] = self.host.residency()
-        engine = self.engine.process()
         before = {k: engine_before[k] for k in ("pid", "start_ticks")} if engine_before else None
-        for row in rows:
-            row.update(when=when, tier=tier, method="mincore", engine=engine, engine_before=before)
-            if reset:
-                row["reset"] = reset
-            self.job.journals.put("coldness.jsonl", row)
-        return rows
+        said: Dict[str, Any] = {"when": when, "tier": tier, "method": "mincore", "engine_before": before}
+        return [dict(row, **said, **({"reset": reset} if reset else {})) for row in engine.host.residency()]
 
-    def counters(self, when: str, phase: str, tier: Optional[int]) -> Dict[str, Any]:
-        """Append one line to counters.jsonl and return it."""
-        row = self.engine.counters(when, phase, tier)
-        self.job.journals.put("counters.jsonl", row, stamped=False)
-        return row
+    def _keep(self, lines: List[Dict[str, Any]]) -> None:
+        for line in lines:
+            self.job.journals.put("coldness.jsonl", line)
+
+    def counters(self, when: str, phase: str, tier: Optional[int]) -> None:
+        """Append one line to counters.jsonl for each engine host."""
+        for row in self.engines.each(lambda engine, _: engine.counters(when, phase, tier)):
+            self.job.journals.put("counters.jsonl", row, stamped=False)
 
     def warm_up(self) -> None:
         """Send throw-away prompts of the measured lengths: new ones in every job, so that none was ever stored."""
@@ -208,7 +235,7 @@ class Session:
 
     def describe(self, tiers: List[Dict[str, Any]]) -> None:
         """Write engine.json and workload.json."""
-        self.job.write("engine.json", self.engine.describe())
+        self.job.write("engine.json", self.engines.describe())
         self.job.write("workload.json", {"seed": self.prompts.seed, "set": self.prompts.set, "tiers": tiers})
 
 

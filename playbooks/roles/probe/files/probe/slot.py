@@ -12,9 +12,10 @@ from probe.account import Account
 
 
 class Target:
-    """Where requests go."""
+    """Where requests go. `place` numbers the engine host that it is of; `on` is its name, where that is another host than the driver's."""
 
-    def __init__(self, base_url: str, path: str = "/v1/completions") -> None:
+    def __init__(self, base_url: str, path: str = "/v1/completions", place: int = 0, on: Optional[str] = None) -> None:
+        self.place, self.on = place, on
         parts = urlsplit(base_url)
         self.host, self.port = parts.hostname or "127.0.0.1", parts.port or 80
         self.address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]

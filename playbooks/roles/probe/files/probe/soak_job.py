@@ -23,9 +23,10 @@ CACHED_BYTES = 256 << 20  # prefixes are kept as text up to this much, else made
 SPARE_NS = 1_000_000_000  # a request is sent a moment after it is given to the loop: a soak must never end a hair before its time
 
 
-def run_soak(job: Job, host: Any) -> None:
-    """Store the rotating prefixes, cool, warm up, and keep the load on the engine of a host (probe.engine_host)."""
-    session = Session(job, host)
+def run_soak(job: Job, hosts: List[Any]) -> None:
+    """Store the rotating prefixes, cool, warm up, and keep the load on the engine of one host (probe.engine_host)."""
+    session = Session(job, hosts)
+    host = session.host
     session.begin()
     soak = job.spec["soak"]
     count = int(soak["rotate_prefixes"])
@@ -44,7 +45,7 @@ def run_soak(job: Job, host: Any) -> None:
     session.warm_up()
     facts: List[Dict[str, Any]] = [tier_facts(session, int(soak["tier"]), itertools.islice(rotation(session, 1, count), count))]
     session.describe(facts)
-    preflight.require_larger_than_caches(job.spec, session.engine.describe())
+    preflight.require_larger_than_caches(job.spec, session.engines.describe())
     host.require_counters()
     _soak(session, count, sentinel, room)
     session.describe(facts)

@@ -1,0 +1,87 @@
+"""What a run tells of each engine host by itself, where a load generator of its own drove one or several of them.
+
+One host's cold cache says nothing of another's, and a sum of counters would let one host's excess stand for another's lack. So whatever rests on an
+engine host is judged host by host, on a view of the pack that holds that host's rows and requests and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from gates.readers.run_pack import Pack, Request
+from gates.readers.strict import at
+
+
+def attendants(pack: Pack) -> tuple[Mapping[str, Any], ...]:
+    """Return {host, engine} of each engine host that the job was given, in its order. Empty: the driver's own host is the engine's."""
+    listed = pack.job.get("attendants")
+    return tuple(row for row in listed if isinstance(row, Mapping)) if isinstance(listed, list) else ()
+
+
+def hosts_of(pack: Pack) -> tuple[str, ...]:
+    """Return the names of these hosts."""
+    return tuple(str(row.get("host")) for row in attendants(pack))
+
+
+def engine_of(pack: Pack, host: str) -> Any:
+    """Return the section `engine` of the job for a host; a job of one host may have it at its top alone."""
+    row = next((row for row in attendants(pack) if row.get("host") == host), {})
+    return row.get("engine", pack.job.get("engine"))
+
+
+def owner_of(pack: Pack, index: int) -> str:
+    """Return the host that the prompt of an index belongs to: the n-th of each kind is stored on, and asked of, host n modulo their number."""
+    names = hosts_of(pack)
+    return names[index % len(names)]
+
+
+def share_of(pack: Pack, host: str, requests: int) -> int:
+    """Return how many of so many prompts are a host's."""
+    names = hosts_of(pack)
+    return len(range(names.index(host), requests, len(names)))
+
+
+def host_of(pack: Pack, request: Request) -> str | None:
+    """Return the host that a request was sent to; a record that names none is of the only one, where there is one."""
+    names = hosts_of(pack)
+    return request.host if request.host is not None or len(names) != 1 else names[0]
+
+
+def at_host(pack: Pack, host: str) -> Pack:
+    """Return what a pack tells of one engine host: its rows, the requests that it was sent, its engine, its part of each phase's detail."""
+    return replace(
+        pack,
+        job={**pack.job, "engine": engine_of(pack, host)},
+        phases=tuple(_phase(phase, host) for phase in pack.phases),
+        requests=tuple(request for request in pack.requests if host_of(pack, request) == host),
+        coldness=tuple(row for row in pack.coldness if at(row, "on", "host") == host),
+        counters=tuple(row for row in pack.counters if at(row, "on", "host") == host),
+        engine=_engine(pack, host),
+    )
+
+
+def _phase(phase: dict[str, Any], host: str) -> dict[str, Any]:
+    detail = phase.get("detail")
+    if not isinstance(detail, Mapping) or "hosts" not in detail:
+        return phase
+    own = at(detail, "hosts", host)
+    shared = {key: value for key, value in detail.items() if not any(key in told for told in _told(detail))}  # what one host said is not another's
+    return {**phase, "detail": {**shared, **(own if isinstance(own, Mapping) else {})}}
+
+
+def _told(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    hosts = detail["hosts"]
+    return [row for row in hosts.values() if isinstance(row, Mapping)] if isinstance(hosts, Mapping) else []
+
+
+def _engine(pack: Pack, host: str) -> Mapping[str, Any]:
+    """Return engine.json of a host: of several hosts, what its own instances say; nothing where it does not tell any."""
+    if len(hosts_of(pack)) < 2:
+        return pack.engine
+    listed = pack.engine.get("instances")
+    own = [row for row in listed if isinstance(row, Mapping) and row.get("host") == host] if isinstance(listed, list) else []
+    if not own:
+        return {}
+    return {**own[0], "instances": own} if len(own) > 1 else own[0]
