@@ -31,6 +31,16 @@ def engine_of(pack: Pack, host: str) -> Any:
     return row.get("engine", pack.job.get("engine"))
 
 
+def folders_of(pack: Pack) -> dict[str | None, list[str]]:
+    """Return, of each of these hosts, the folders that the job gave to its engine: of its KV, and of its configuration."""
+    found: dict[str | None, list[str]] = {}
+    for host in hosts_of(pack):
+        dirs, start = at(engine_of(pack, host), "kv_dirs"), at(engine_of(pack, host), "control", "start")
+        spec = str(start[-1]).rpartition("/")[0] if isinstance(start, list) and start else ""
+        found[host] = [str(one) for one in (*(dirs if isinstance(dirs, list) else ()), spec) if one]
+    return found
+
+
 def owner_of(pack: Pack, index: int) -> str:
     """Return the host that the prompt of an index belongs to: the n-th of each kind is stored on, and asked of, host n modulo their number."""
     names = hosts_of(pack)

@@ -91,12 +91,16 @@ def instances_of(engine: Engine) -> list[Engine]:
     return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) and listed else [engine]
 
 
-def instances_differ(engine: Engine) -> Text | None:
-    """Return the first difference between the instances of one engine: they serve one load, so they must be alike but for their place."""
+def instances_differ(engine: Engine, folders: Mapping[str | None, Sequence[str]] | None = None) -> Text | None:
+    """Return the first difference between the instances of one engine: they serve one load, so they must be alike but for their place.
+
+    `folders`: of each engine host those that the job gave to its engine: where one host's own stands in its settings, the other's may stand there.
+    """
     first, *others = instances_of(engine)
     for n, other in enumerate(others, 1):
         keys = [key for key in IDENTITY if first.get(key) != other.get(key)]
-        keys += [key for key in setting_differences(first, other, tier=True) if key not in _OF_ONE_INSTANCE]
+        old, new = (_placed(one, (folders or {}).get(one.get("host"), ())) for one in (first, other))
+        keys += [key for key in _differences(old, new, tier=True) if key not in _OF_ONE_INSTANCE]
         if keys:
             text = Text("instance {n} differs from instance 0 in {k} (engine.json).", "实例 {n} 与实例 0 的 {k} 不同（engine.json）。")
             return text.fill(n=n, k=", ".join(keys[:3]))
@@ -135,8 +139,19 @@ def settings_of(engine: Engine) -> dict[str, str]:
 
 def setting_differences(a: Engine, b: Engine, *, tier: bool) -> list[str]:
     """Return the settings in which two engines differ, the place apart; those of the external tier only with `tier`."""
-    old, new = settings_of(a), settings_of(b)
+    return _differences(settings_of(a), settings_of(b), tier=tier)
+
+
+def _differences(old: Mapping[str, str], new: Mapping[str, str], *, tier: bool) -> list[str]:
     return sorted(key for key in {*old, *new} if old.get(key) != new.get(key) and not _of_the_place(key) and (tier or not _of_the_tier(key)))
+
+
+def _placed(engine: Engine, folders: Sequence[str]) -> dict[str, str]:
+    """Return an engine's settings with its host's own folders named by their number."""
+    found = settings_of(engine)
+    for n, folder in enumerate(folders):
+        found = {key: value.replace(folder, f"{{{n}}}") for key, value in found.items()}
+    return found
 
 
 def options(words: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from gates.model import Attribution, ClaimResult, ClaimStatus
-from gates.readers.places import hosts_of
+from gates.readers.places import folders_of, hosts_of
 from gates.readers.prometheus import STORE_BYTES, growth
 from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
@@ -48,7 +48,7 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
                 or _arm_differs(data, others, run)
                 or _settings_differ(data, others, run)
                 or next((wrong for view in run.places if (wrong := seeds_differ(data, view))), None)
-                or instances_differ(run.pack.engine)
+                or instances_differ(run.pack.engine, folders_of(run.pack))
             )
             if wrong:
                 yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, None, files)

@@ -204,7 +204,30 @@ def test_one_host_that_was_not_cold_makes_the_run_invalid_by_its_name(name: str,
     assert (document["verdict"], found["status"]) == ("invalid", "breached"), found["reason"]["en"]
     assert found["reason"]["en"].startswith("run-1, ")
     assert f", {SECOND_HOST}: " in found["reason"]["en"]
-    assert found["reason"]["zh"].partition("：")[0].endswith(f"，{SECOND_HOST}")
+    assert found["reason"]["zh-CN"].partition("：")[0].endswith(f"，{SECOND_HOST}")
+
+
+def given(folder: str, other: str) -> Callable[[dict[str, Any]], Any]:
+    """Let the job give the second host another folder for its KV, and its engine say that it has `other`."""
+
+    def edit(data: dict[str, Any]) -> None:
+        if "attendants" in data:
+            data["attendants"][1]["engine"] = {**data["engine"], "kv_dirs": [folder]}
+        else:
+            data["instances"][0]["config"] = {"tier": {"path": "/kv"}}
+            data["instances"][1]["config"] = {"tier": {"path": other}}
+
+    return edit
+
+
+@pytest.mark.parametrize(("other", "status"), [("/srv/kv", "holds"), ("/tmp/kv", "breached")])
+def test_each_hosts_engine_may_have_the_folder_that_the_job_gave_it_and_no_other(other: str, status: str, whole: Evidence) -> None:
+    evidence = copied(whole)
+    for name in ("job.json", "engine.json"):
+        evidence.json("run-1", name, given("/srv/kv", other))
+    claims = judge(evidence.bundle())["claims"]
+    found = next(row for row in claims if row["claim"] == "equal_work")
+    assert found["status"] == status, found["reason"]["en"]
 
 
 def test_engines_of_two_hosts_that_differ_are_no_equal_work(whole: Evidence) -> None:
