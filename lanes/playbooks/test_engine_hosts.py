@@ -169,8 +169,8 @@ def test_a_run_whose_second_engine_host_loses_its_attendant_ends_by_its_name_and
         lab.hosts["gpu02"]["qg_attend"] = lost
     assert done.rc == 0, done.output
     jobs = {host: Path(lab.hosts[host]["qg_root"]) / "jobs" / known["job"]["id"] for host in HOSTS}
-    end = time.monotonic() + 120
-    while not (jobs["load01"] / "phases.jsonl").read_text().count('"cool"'):
+    phases, end = jobs["load01"] / "phases.jsonl", time.monotonic() + 120
+    while not (phases.exists() and '"cool"' in phases.read_text()):
         assert time.monotonic() < end, "the job did not come to cool its engines"
         time.sleep(0.05)
     os.kill(json.loads((jobs["gpu02"] / "started").read_text())["pid"], signal.SIGKILL)
