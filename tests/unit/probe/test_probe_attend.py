@@ -279,8 +279,8 @@ def test_a_key_stands_in_no_specification_that_is_written():
         (attend_spec(7, listen={"address": "0.0.0.0", "port": 7}), "listen.address"),
         (attend_spec(7, listen={"address": "gpu01", "port": 7}), "listen.address"),
         (attend_spec(0), "listen.port"),
-        (job_spec("a-run", 1, attendants=[{"host": "gpu01", "address": "127.0.0.2", "port": 7}]), "another host than the job's own"),
-        (job_spec("a-run", 1, attendants=[{}, {}]), "one engine host"),
+        (job_spec("a-run", 1, attendants=[{"host": "gpu01", "address": "127.0.0.2", "port": 7}]), "a host of its own, other than the job's"),
+        (job_spec("a-run", 1, attendants=[{}, {}]), r"attendants\[1\].engine is missing"),
         (job_spec("a-run", 1, attendants=[{"host": "b", "address": "127.0.0.2", "port": 7}], cells=[{"cell": "fio"}]), "cells fio"),
     ],
 )
