@@ -140,7 +140,7 @@ def kept_warm(folder: Path, ended: threading.Event) -> None:
                     continue
 
 
-def test_one_host_whose_files_are_warm_makes_the_run_invalid_by_its_name(lab: PlaybookLab) -> None:
+def test_one_host_whose_files_are_warm_breaches_the_claim_by_its_name_and_is_no_pass(lab: PlaybookLab) -> None:
     attempt, step = f"{ATTEMPT}-warm", runs()[0]
     found, ended = evidence_of(attempt), threading.Event()
     known = started(lab, step, attempt, 31)
@@ -153,7 +153,8 @@ def test_one_host_whose_files_are_warm_makes_the_run_invalid_by_its_name(lab: Pl
         reader.join(10)
     document = judge(found.bundle())
     told = next(row for row in document["claims"] if (row["claim"], row["arm"]) == ("page_cache_cold", "baseline"))
-    assert (document["verdict"], told["status"]) == ("invalid", "breached"), told["reason"]["en"]
+    assert told["status"] == "breached", told["reason"]["en"]
+    assert document["verdict"] not in ("pass", "conditional")
     assert ", gpu02: " in told["reason"]["en"]
 
 
