@@ -4,11 +4,15 @@ Where a load generator of its own drives the engine, the driver records what the
 {host, boot_id, wall_ns, mono_ns} of that host and the driver's {asked_ns, answered_ns}. The attendant keeps an account of its own, which comes
 home from its host and not through the driver. A row that this account does not bear out is no evidence; so is one whose moment does not lie on
 the right side of the requests by the driver's clock, whatever lies between asking and answer.
+
+A soak goes on after a reboot of either host. Then each row bears the boots of both (gates.readers.boots), the account has several boots, and what
+was said last before one of them was cut off may be on record on one host alone.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +21,15 @@ from typing import Any
 
 from gates.bundle import INPUTS, Bundle
 from gates.model import ATTENDED, Problem, StepSpec
+from gates.readers.boots import engine_of
 from gates.readers.run_pack import Pack
-from gates.readers.strict import Reader, at, count
-from gates.rules.estimates import ms
+from gates.readers.strict import Reader, at, count, exact
+from gates.rules.estimates import NS, ms
 from gates.text import Text
 
 PORTS = "ports.json"
+_UNSYNCED_S = 5  # journals are put on the medium every second; a busy disk takes longer
+Moment = tuple[str, int]  # boot, monotonic ns
 ROWS = {"counters.jsonl": "reading", "coldness.jsonl": "residency"}  # and the verb by which the attendant accounts for each
 ANSWERED = {  # of a row, what that host answered; the rest is the driver's
     "reading": ("engine_io", "diskstats", "nfs", "nics", "drives", "page_cache", "array", "offload"),
@@ -45,11 +52,21 @@ ANSWERED = {  # of a row, what that host answered; the rest is the driver's
 
 @dataclass(frozen=True)
 class Account:
-    """What the engine's host itself says: its boot, and by verb the moments (ns of its monotonic clock) of its answers with their digests."""
+    """What the engine's host itself says: its boots, and by verb the moments of its answers with their digests."""
 
     host: str
-    boot_id: str | None
-    answered: Mapping[str, Mapping[int, Any]]
+    boots: tuple[str, ...]  # the newest last; none where it is not told
+    answered: Mapping[str, Mapping[Moment, Any]]
+
+    def boot_of(self, row: Mapping[str, Any]) -> str | None:
+        """Return in which boot a row of the driver must have been taken: the one that it names, else the newest; None where there is none."""
+        named = row.get("boot_id")
+        boot = (engine_of(named) if isinstance(named, str) else None) or (self.boots[-1] if self.boots else None)
+        return boot if boot in self.boots else None
+
+    def last(self, boot: str) -> int:
+        """Return the last moment of a boot of which it gave account, -1 for none."""
+        return max((moment for rows in self.answered.values() for there, moment in rows if there == boot), default=-1)
 
 
 def problems(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
@@ -71,7 +88,7 @@ def problems(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
 def _foreign(pack: Pack) -> Iterator[Problem]:
     """Yield rows of a host elsewhere in a run whose load generator is the engine's host: no attendant can have answered there."""
     rows = {name: [at(row, "on") for row in _of(pack, name)] for name in ROWS}
-    rows["telemetry.jsonl"] = list(pack.samples.places) if pack.samples is not None else []
+    rows["telemetry.jsonl"] = [place[1:] for place in pack.samples.places] if pack.samples is not None else []
     for name, on in rows.items():
         if any(one is not None and one != (None, None) for one in on):
             text = Text(
@@ -91,44 +108,54 @@ def _account(bundle: Bundle, step: StepSpec, pack: Pack, host: str, found: list[
     rows = reader.journal("asked.jsonl")
     found += [p for p in reader.problems if p.code != "missing"]  # missing files are listed by identity already
     job, end, boot = told["job.json"], told["exit.json"], at(told["started"], "boot_id")
+    boots = [*(_earlier(reader) if step.params["kind"] == "soak" else ()), boot]
     for name, wrong in (
         ("job.json", job.get("job") != pack.job.get("job") or job.get("kind") != "attend" or job.get("host") != host),
         ("job.json", job.get("engine") != pack.job.get("engine")),
         ("exit.json", end.get("outcome") != "done" or end.get("job") != pack.job.get("job")),
         ("started", not isinstance(boot, str) or not boot or boot != end.get("boot_id")),
-        ("asked.jsonl", any(row.get("boot_id") != boot for row in rows)),
+        ("asked.jsonl", any(row.get("boot_id") not in boots for row in rows)),
     ):
         if wrong:
             text = Text(
-                "{p} is not that of the attendant that served this run on {h} from its begin to its end, in one boot.",
-                "{p} 不属于在 {h} 上自始至终、同一次开机内服务本轮的代理。",
+                "{p} is not that of the attendant that served this run on {h} from its begin to its end, in one boot (a soak: in those that it names).",
+                "{p} 不属于在 {h} 上自始至终、同一次开机内（稳定性运行：其所列各次开机内）服务本轮的代理。",
             )
             found.append(Problem("attendant", text.fill(p=reader.path(name), h=host), reader.path(name)))
-    answered: dict[str, dict[int, Any]] = {}
+    answered: dict[str, dict[Moment, Any]] = {}
     for row in rows:
         moment = count(row.get("mono_ns"))
         if moment is not None and row.get("error") is None:
-            answered.setdefault(str(row.get("verb")), {})[moment] = row.get("sha256")
-    return Account(host, boot if isinstance(boot, str) else None, answered)
+            answered.setdefault(str(row.get("verb")), {})[str(row.get("boot_id")), moment] = row.get("sha256")
+    return Account(host, tuple(dict.fromkeys(one for one in boots if isinstance(one, str) and one)), answered)
+
+
+def _earlier(reader: Reader) -> Iterator[Any]:
+    """Yield the boots before the newest in which a job ran, as its marks `started.N` tell them."""
+    for n in itertools.count(1):
+        if not reader.bundle.has(reader.path(f"started.{n}")):
+            return
+        yield at(reader.document(f"started.{n}"), "boot_id")
 
 
 def _rows(pack: Pack, account: Account) -> Iterator[Problem]:
     """Yield what is wrong with rows: of no host, of another, of another boot, not in its account, or older than the row before."""
     for name, verb in ROWS.items():
-        last, said, borne_out = -1, _said(pack, name), account.answered.get(verb, {})
+        said, borne_out = _said(pack, name), account.answered.get(verb, {})
+        last: dict[str, int] = {}
         for row in _of(pack, name):
-            on = at(row, "on")
+            on, boot = at(row, "on"), account.boot_of(row)
             moment, asked, answered = (count(at(on, key)) for key in ("mono_ns", "asked_ns", "answered_ns"))
             engine_boot = at(row, "engine", "boot_id")
             wrong = (
                 at(on, "host") != account.host
-                or account.boot_id is None
-                or at(on, "boot_id") != account.boot_id
-                or engine_boot not in (None, account.boot_id)
+                or boot is None
+                or at(on, "boot_id") != boot
+                or engine_boot not in (None, boot)
                 or moment is None
-                or moment not in borne_out
-                or borne_out[moment] != said[moment]
-                or moment < last
+                or (boot, moment) not in borne_out
+                or borne_out[boot, moment] != said[boot, moment]
+                or moment < last.get(boot, -1)
                 or asked is None
                 or answered is None
                 or answered < asked
@@ -140,17 +167,18 @@ def _rows(pack: Pack, account: Account) -> Iterator[Problem]:
                 )
                 yield Problem("host", text.fill(p=pack.path(name), n=row.get("seq"), h=account.host), pack.path(name))
                 break
-            last = moment if moment is not None else last
+            if boot is not None and moment is not None:
+                last[boot] = moment
 
 
-def _said(pack: Pack, name: str) -> dict[int, str]:
+def _said(pack: Pack, name: str) -> dict[Moment, str]:
     """Return the digest of what each answer held, as the driver's rows tell it, by the moment of the answer; one answer may be several rows."""
     verb = ROWS[name]
-    held: dict[int, list[dict[str, Any]]] = {}
+    held: dict[Moment, list[dict[str, Any]]] = {}
     for row in _of(pack, name):
         moment = count(at(row, "on", "mono_ns"))
         if moment is not None:
-            held.setdefault(moment, []).append({key: row[key] for key in ANSWERED[verb] if key in row})
+            held.setdefault((str(at(row, "on", "boot_id")), moment), []).append({key: row[key] for key in ANSWERED[verb] if key in row})
     return {moment: digest(rows if verb == "residency" else rows[0]) for moment, rows in held.items()}
 
 
@@ -174,7 +202,7 @@ def _ports(bundle: Bundle, pack: Pack, account: Account) -> Iterator[Problem]:
     for row in readings if isinstance(readings, list) else ():
         told = count(at(row, "mono_ns"))
         boots = {at(row, "boot_id"), at(row, "on", "boot_id")}
-        if boots != {account.boot_id} or at(row, "on", "host") != account.host or told is None or not _within(row, account):
+        if boots != {*account.boots[-1:]} or at(row, "on", "host") != account.host or told is None or not _within(row, account):
             text = Text(
                 "{p}: a reading is not what {h} answered in the boot in which its attendant ran.", "{p}：某次读数不是 {h} 在其代理所在开机内的应答。"
             )
@@ -182,7 +210,7 @@ def _ports(bundle: Bundle, pack: Pack, account: Account) -> Iterator[Problem]:
 
 
 def _within(row: Mapping[str, Any], account: Account) -> bool:
-    return count(at(row, "on", "mono_ns")) in account.answered.get("ports", {})
+    return (at(row, "on", "boot_id"), count(at(row, "on", "mono_ns"))) in account.answered.get("ports", {})
 
 
 def _order(pack: Pack) -> Iterator[Problem]:
@@ -190,7 +218,7 @@ def _order(pack: Pack) -> Iterator[Problem]:
     for name in ROWS:
         for row in _of(pack, name):
             phase, tier, when = str(row.get("phase") or "measure"), row.get("tier"), str(row.get("when"))
-            sent, ended = _edges(pack, phase, tier)
+            sent, ended = _edges(pack, phase, tier, row.get("boot_id"))
             if sent is None or ended is None or when == "after_cool":
                 continue
             asked, answered = count(at(row, "on", "asked_ns")), count(at(row, "on", "answered_ns"))
@@ -203,25 +231,55 @@ def _order(pack: Pack) -> Iterator[Problem]:
                 yield Problem("order", text.fill(p=pack.path(name), n=row.get("seq"), w=when), pack.path(name))
 
 
-def _edges(pack: Pack, phase: str, tier: Any) -> tuple[int | None, int | None]:
-    """Return when the first request of a phase was sent and the last one ended (ns of the driver's clock), None where there is none."""
+def _edges(pack: Pack, phase: str, tier: Any, boot_id: Any) -> tuple[int | None, int | None]:
+    """Return when the first request of a phase was sent and the last one ended (ns of the driver's clock), None where there is none.
+
+    Of a soak of several boots they are those of the boot that the row names.
+    """
     if pack.records is not None:
         inside = pack.records if phase in ("soak", "measure") else None
+        if inside is not None and isinstance(boot_id, str):
+            boots = inside.boots
+            inside = inside.where(inside.boot == (boots.index(boot_id) if boot_id in boots else -1))
         return (int(inside.sent.min()), int(inside.end.max())) if inside is not None and len(inside) else (None, None)
     requests = pack.of(phase, tier if isinstance(tier, int) else None)
     return (min(r.sent_ns for r in requests), max(r.end_ns for r in requests)) if requests else (None, None)
 
 
 def _samples(pack: Pack, account: Account) -> Iterator[Problem]:
-    """Yield where samples of a soak are not all of the engine's host in its boot, or not as many as it gave: none may be left out."""
-    if pack.samples is not None and pack.samples.places != frozenset({(account.host, account.boot_id)}):
+    """Yield where samples of a soak are not all of the engine's host in its boots, or not those that it gave: none may be left out."""
+    samples, where = pack.samples, pack.path("telemetry.jsonl")
+    if samples is None:
+        return
+    places = {(host, there, account.boot_of({"boot_id": boot})) for boot, host, there in samples.places}
+    if not places or any(host != account.host or there is None or there != boot for host, there, boot in places):
         text = Text("{p}: not all samples are of {h} in the boot in which its attendant ran.", "{p}：并非所有样本都来自 {h} 在其代理所在的开机。")
-        yield Problem("host", text.fill(p=pack.path("telemetry.jsonl"), h=account.host), pack.path("telemetry.jsonl"))
-    given = len(account.answered.get("sample", {}))
-    if pack.samples is not None and len(pack.samples) != given:
-        text = Text("{p}: {n} samples are here, and {h} gave {m}.", "{p}：此处有 {n} 个样本，而 {h} 给出 {m} 个。")
-        where = pack.path("telemetry.jsonl")
-        yield Problem("host", text.fill(p=where, n=len(pack.samples), h=account.host, m=given), where)
+        yield Problem("host", text.fill(p=where, h=account.host), where)
+        return
+    boots = [str(account.boot_of({"boot_id": boot})) for boot in samples.boots]
+    here = [(boots[code] if code >= 0 else "", moment) for code, moment in zip(samples.boot.tolist(), samples.there.tolist(), strict=True)]
+    given = set(account.answered.get("sample", {}))
+    missing, foreign = _but_lost(pack, account, given - set(here), set(here) - given, boots)
+    if missing or foreign or len(here) != len(set(here)):
+        text = Text(
+            "{p}: {n} samples are here, and {h} gave {m}; {a} of those are missing, and {b} here are none that it gave.",
+            "{p}：此处有 {n} 个样本，而 {h} 给出 {m} 个；其中缺少 {a} 个，此处另有 {b} 个并非其给出。",
+        )
+        yield Problem("host", text.fill(p=where, n=len(here), h=account.host, m=len(given), a=len(missing), b=len(foreign)), where)
+
+
+def _but_lost(
+    pack: Pack, account: Account, missing: set[Moment], foreign: set[Moment], boots: list[str]
+) -> tuple[set[Moment], set[Moment]]:
+    """Return both without what was lost when a host went down: said last, and recorded on the other one alone. `boots`: there, of each of the pack's."""
+    samples, period = pack.samples, exact(at(pack.job, "soak", "telemetry_s"))
+    if samples is None:
+        return missing, foreign
+    most = int((2 * (period or 0) + _UNSYNCED_S) * NS)  # two samples, and what was not yet on the medium
+    ends = [(boots[n], int(samples.there[samples.boot == n].max(initial=-1))) for n in range(len(boots) - 1)]
+    lost = {one for one in missing for boot, end in ends if one[0] == boot and end < one[1] <= end + most}
+    gone = {one for one in foreign if one[0] in account.boots[:-1] and account.last(one[0]) < one[1] <= account.last(one[0]) + most}
+    return missing - lost, foreign - gone
 
 
 def clocks_known(packs: Sequence[Pack]) -> Text | None:

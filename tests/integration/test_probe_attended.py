@@ -40,15 +40,25 @@ class Two:
         given = spec["soak"] or {}
         attend = {"schema": 1, "job": job, "kind": "attend", "fence": 1, "host": "gpu01", "engine": spec["engine"], "silence_s": silence_s}
         attend.update(listen={k: self.place[k] for k in ("address", "port")}, limits={"disk_quota_bytes": 1 << 22, "deadline_s": 300})
-        attend["soak"] = {key: given[key] for key in ("injections",) if key in given} or None
-        for root, one, secret in (("there", attend, KEY), ("here", spec, key)):
-            path = write(self.folder / f"{root}-spec.json", {**one, "attend_key": secret})
-            assert probe(self.pyz, "job", "start", "--root", self.folder / root, "--spec", path)["state"] == "started"
-            path.unlink()
+        attend["soak"] = {key: given[key] for key in ("injections",) if key in given} if spec["kind"] == "soak" else None
+        self.orders = {"there": {**attend, "attend_key": KEY}, "here": {**spec, "attend_key": key}}
+        assert self.order() == {"there": "started", "here": "started"}
         return SimpleNamespace(here=self.folder / "here" / "jobs" / job, there=self.folder / "there" / "jobs" / job)
 
+    def order(self):
+        """Order both jobs, as the start playbook does each time, and return what each host said."""
+        said = {}
+        for root, one in self.orders.items():
+            path = write(self.folder / f"{root}-spec.json", one)
+            said[root] = self.ask(root, "start", "--spec", path)["state"]
+            path.unlink()
+        return said
+
+    def ask(self, root, verb, *words):
+        return probe(self.pyz, "job", verb, "--root", self.folder / root, *words)
+
     def state(self, root, job):
-        return probe(self.pyz, "job", "poll", "--root", self.folder / root, "--job", job, "--max-bytes", 0)
+        return self.ask(root, "poll", "--job", job, "--max-bytes", 0)
 
     def ended(self, root, job):
         folder = self.folder / root / "jobs" / job

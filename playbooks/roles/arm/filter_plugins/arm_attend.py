@@ -26,7 +26,7 @@ def arm_attend(job: Mapping[str, Any], place: Mapping[str, Any]) -> dict[str, An
         "host": place["host"],
         "listen": {"address": place["address"], "port": place["port"]},
         "engine": job["engine"],
-        "soak": kept or None,
+        "soak": kept if job["kind"] == "soak" else None,  # by that the probe knows whether it goes on after a reboot
         **{key: job[key] for key in ("ports", "path_prefix") if key in job},
         "limits": {
             **{key: limits[key] for key in ("start_timeout_s", "stop_timeout_s", "idle_timeout_s") if key in limits},

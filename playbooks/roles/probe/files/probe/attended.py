@@ -35,6 +35,7 @@ class AttendedHost:
         self.stop_s = float(limits.get("stop_timeout_s") or STOP_S)
         self.name = str(where["host"])
         self._lost_s = float(where.get("lost_s") or attend_seal.LOST_S)
+        self.boot_id = ""  # of that host, known from the greeting on
         self._session, self._seq = "", 0
         self._lock, self._over = threading.Lock(), threading.Event()
         self._line: Optional[http.client.HTTPConnection] = None
@@ -178,7 +179,8 @@ class AttendedHost:
 
     def _greet(self) -> None:
         """Get to know the attendant: its session makes every later word one to it alone."""
-        found = self._exchange({"verb": attend_seal.HELLO, "args": {}}, self._lost_s)["answer"]
+        told = self._exchange({"verb": attend_seal.HELLO, "args": {}}, self._lost_s)
+        found, self.boot_id = told["answer"], str(told["at"]["boot_id"])
         if found["host"] != self.name:
             raise ProbeError("attendant", "%s answers as %s; the job is not for that host." % (self._place(), found["host"]))
         self._session, self._seq = str(found["session"]), int(found["seq"])
@@ -194,7 +196,7 @@ class AttendedHost:
                 return self._once(body, seq, nonce, patience_s)
             except (OSError, http.client.HTTPException) as error:
                 self._hang_up()
-                if time.monotonic() > end or self._job.why_stop() in ("stopped", "deadline"):
+                if time.monotonic() > end or self._job.why_stop() in ("stopped", "deadline", "given_up"):
                     raise ProbeError(
                         "attendant",
                         "The attendant on %s (%s) gave no answer for %d s: %s. Look whether that host and the network between are up."

@@ -177,7 +177,7 @@ class Session:
 
     def counters(self, when: str, phase: str, tier: Optional[int]) -> Dict[str, Any]:
         """Append one line to counters.jsonl and return it."""
-        row = self.engine.counters(when, phase, tier)
+        row = dict(self.engine.counters(when, phase, tier), boot_id=self.job.boot_id)
         self.job.journals.put("counters.jsonl", row, stamped=False)
         return row
 
