@@ -6,7 +6,6 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Any
 
-from gates.plan import Plan
 from gates.schema import Problems
 
 ENGINE_PORT = 18461  # of an engine whose targets.engine names none (playbooks/roles/arm)
@@ -80,16 +79,3 @@ def _check_place(path: str, host: Mapping[str, Any], attended: bool, engine: Map
             f"{place['port']} 是引擎的端口（targets.engine.port）；请为代理另选端口。",
         )
 
-
-def check_cells(targets: Mapping[str, Any], plan: Plan, problems: Problems) -> None:
-    """Refuse cells that read and write on the engine's host, where the load generator is another: what it measured there would be its own disk."""
-    hosts = targets["hosts"].values()
-    together = any({"loadgen", "engine"} <= set(host["groups"]) for host in hosts)
-    if plan.workload.cells and not together and any("loadgen" in host["groups"] for host in hosts):
-        listed = ", ".join(plan.workload.cells)
-        problems.add(
-            "plan.workload.cells",
-            f"{listed} are measured on the engine's host by the host that drives it, and the load generator is another one. Leave them out, or add "
-            "engine to the groups of the load generator.",
-            f"{listed} 由驱动主机在引擎主机本机上测量，而负载机是另一台主机。请删去，或将 engine 加入负载机的组。",
-        )

@@ -27,7 +27,7 @@ from gates.readers.strict import Reader, at, count, exact
 from gates.rules.estimates import NS, ms
 from gates.text import Text
 
-PORTS = "ports.json"
+PORTS, CELLS = "ports.json", "cells.jsonl"
 _UNSYNCED_S = 5  # journals are put on the medium every second; a busy disk takes longer
 Moment = tuple[str, int]  # boot, monotonic ns
 ROWS = {"counters.jsonl": "reading", "coldness.jsonl": "residency"}  # and the verb by which the attendant accounts for each
@@ -82,7 +82,8 @@ def problems(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
         return [Problem("hosts", text.fill(s=step.key, n=len(hosts), h=", ".join(hosts)), INPUTS)]
     found: list[Problem] = []
     account = _account(bundle, step, pack, hosts[0], found)
-    return [*found, *_rows(pack, account), *_ports(bundle, pack, account), *_order(pack), *_samples(pack, account)]
+    rows = (*_rows(pack, account), *_ports(bundle, pack, account), *_order(pack), *_samples(pack, account), *_cells(bundle, pack, account))
+    return [*found, *rows]
 
 
 def _foreign(pack: Pack) -> Iterator[Problem]:
@@ -111,7 +112,7 @@ def _account(bundle: Bundle, step: StepSpec, pack: Pack, host: str, found: list[
     boots = [*(_earlier(reader) if step.params["kind"] == "soak" else ()), boot]
     for name, wrong in (
         ("job.json", job.get("job") != pack.job.get("job") or job.get("kind") != "attend" or job.get("host") != host),
-        ("job.json", job.get("engine") != pack.job.get("engine")),
+        ("job.json", job.get("engine") != pack.job.get("engine") or (job.get("cells") or []) != _measured_there(pack)),
         ("exit.json", end.get("outcome") != "done" or end.get("job") != pack.job.get("job")),
         ("started", not isinstance(boot, str) or not boot or boot != end.get("boot_id")),
         ("asked.jsonl", any(row.get("boot_id") not in boots for row in rows)),
@@ -280,6 +281,46 @@ def _but_lost(
     lost = {one for one in missing for boot, end in ends if one[0] == boot and end < one[1] <= end + most}
     gone = {one for one in foreign if one[0] in account.boots[:-1] and account.last(one[0]) < one[1] <= account.last(one[0]) + most}
     return missing - lost, foreign - gone
+
+
+_CLIENT, _LOAD = "client", "model_load"  # cells that the driver measures: one alone, one with the weights' figures of the engine's host
+_DRIVERS = frozenset({"seq", "wall_ns", "mono_ns", "boot_id", "cell", "on"})  # of a row of cells.jsonl; the rest that host answered
+_WEIGHTS = ("bytes", "weight_files")
+
+
+def _measured_there(pack: Pack) -> list[Any]:
+    """Return the cells of a run that the engine's host has its part in, as the driver's job file names them."""
+    cells = pack.job.get("cells")
+    return [row for row in cells if at(row, "cell") != _CLIENT] if isinstance(cells, list) else []
+
+
+def _cells(bundle: Bundle, pack: Pack, account: Account) -> Iterator[Problem]:
+    """Yield cells that hold what the engine's host never answered, or weights that were not looked at before and behind the load of the model."""
+    where = pack.path(CELLS)
+    for row in Reader(bundle, pack.folder).journal(CELLS) if bundle.has(where) else ():
+        cell = row.get("cell")
+        if cell == _CLIENT or (row.get("problem") is not None and row.get("cold") is not True and not {"on", "on_after"} & set(row)):
+            continue  # nothing of that host is in it
+        if cell == _LOAD:
+            known = {key: row.get(key) for key in _WEIGHTS}
+            told = {when: {**known, "disk": row.get(f"disk_{when}"), "nfs": row.get(f"nfs_{when}")} for when in ("before", "after")}
+            told["before"]["proof"] = row.get("proof")
+            borne_out = all(_answered(account, "weights", row.get(f"on_{when}"), answer) for when, answer in told.items())
+            edges = [count(at(row, *path)) for path in (("on_before", "answered_ns"), ("started_ns",), ("ended_ns",), ("on_after", "asked_ns"))]
+            good = borne_out and None not in edges and edges == sorted(e for e in edges if e is not None)
+        else:
+            good = _answered(account, "cell", row.get("on"), {key: value for key, value in row.items() if key not in _DRIVERS})
+        if not good:
+            text = Text("{p}: the cell {c} is not what {h} measured for this run.", "{p}：测点 {c} 不是 {h} 为本轮测得的结果。")
+            yield Problem("host", text.fill(p=where, c=str(cell)[:40], h=account.host), where)
+
+
+def _answered(account: Account, verb: str, on: Any, answer: Mapping[str, Any]) -> bool:
+    """Return whether the engine's host says that it gave this answer, in the boot in which its attendant ran."""
+    moment, boot = count(at(on, "mono_ns")), at(on, "boot_id")
+    if at(on, "host") != account.host or moment is None or not isinstance(boot, str) or boot not in account.boots:
+        return False
+    return account.answered.get(verb, {}).get((boot, moment)) == digest(answer)
 
 
 def clocks_known(packs: Sequence[Pack]) -> Text | None:

@@ -123,13 +123,11 @@ def test_a_load_generator_of_its_own_is_told_where_the_attendant_of_the_engines_
     assert build(code="X", targets=read_file(DEMO).targets, state_dir=state).members(ATTENDED) == []
 
 
-def test_cells_that_read_the_engines_own_medium_need_a_load_generator_that_is_there() -> None:
+def test_cells_are_measured_on_an_engine_host_that_another_host_drives() -> None:
     asks = DEMO.replace(ONE, APART.format(attend=PLACE.format("127.0.0.2", 18460)), 1).replace(
         "plan:\n", "plan:\n  workload: {cells: [checkpoint]}\n", 1
     )
-    with pytest.raises(BadInput) as caught:
-        read_file(asks)
-    assert "/plan/workload/cells" in [e.pointer for e in caught.value.errors]
+    assert read_file(asks).plan.workload.cells == ("checkpoint",)
 
 
 def test_vllm_on_a_cpu_is_no_real_target_and_vllm_itself_is() -> None:

@@ -130,6 +130,14 @@ class AttendedHost:
         found: Optional[int] = self._ask("inject", label=label, verb=verb)["answer"]
         return found
 
+    def cell(self, kind: str, _: Callable[[float], None] = time.sleep) -> Dict[str, Any]:
+        """Let a cell be measured there, by that host's clock."""
+        return self._row("cell", kind=kind)
+
+    def weights(self, drop: bool) -> Dict[str, Any]:
+        """Return what the engine there loads and what was read of it so far; with `drop` it is put out of memory before."""
+        return self._row("weights", drop=drop)
+
     def close(self, outcome: str) -> None:
         """Say goodbye, so that the attendant ends. One that does not hear it ends of the silence."""
         self._over.set()

@@ -70,6 +70,9 @@ def _attendant(problems: List[str], spec: Dict[str, Any]) -> None:
         _positive(problems, spec, "silence_s", "attendant")
     if spec.get("soak"):
         _soak_extras(problems, _part(problems, spec, "soak"))
+    _cells(problems, spec)
+    if any(isinstance(row, dict) and row.get("cell") == CLIENT for row in spec.get("cells") or []):
+        problems.append("cells: a client drives the engine from the load generator, and this is none")
 
 
 def _attendants(problems: List[str], spec: Dict[str, Any]) -> None:
@@ -83,9 +86,6 @@ def _attendants(problems: List[str], spec: Dict[str, Any]) -> None:
     if not rows[0].get("host") or rows[0].get("host") == spec.get("host"):
         problems.append("attendants[0].host must name another host than the job's own")
     _place(problems, rows[0], "attendants[0]")
-    foreign = [row.get("cell") for row in spec.get("cells") or [] if isinstance(row, dict) and row.get("cell") != CLIENT]
-    if foreign:
-        problems.append("the cells %s read and write on the engine's host, which is not this one" % ", ".join(map(str, foreign)))
 
 
 def _place(problems: List[str], part: Dict[str, Any], where: str) -> None:
