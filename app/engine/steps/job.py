@@ -250,14 +250,14 @@ def _polled(ctx: Ctx, ended: drive.Ended) -> Outcome:
     writes, offsets = journal.chunks(ctx, replies, ended.folder / "staging")
     told = [reply[BYTES] for reply in replies.values() if isinstance(reply.get(BYTES), int)]
     memo = {**ended.memo, "misses": 0, "lost": 0, BYTES: max(told, default=0)}  # it came home: what was lost before is made good
-    if reboot.may_go_on(ctx, replies, memo):
-        ctx.current.offsets = offsets
-        outcome = drive.begin(ctx, _order(ctx, START), memo)
-    elif any(reply["state"] == "running" for reply in replies.values()):
+    if any(reply["state"] == "running" for reply in replies.values()):
         anew = reboot.boots_before(replies.values()) > int(memo.get(reboot.BOOTS, 0))  # the start that said so was never read
         outcome = _later(ctx, memo, rounds.interval_s(float(memo["expected_s"]))) if anew else _still_running(ctx, memo)
         if anew:
             reboot.begin_anew(ctx, outcome, float(memo["expected_s"]), list(replies.values()))
+    elif reboot.may_go_on(ctx, replies, memo):
+        ctx.current.offsets = offsets
+        outcome = drive.begin(ctx, _order(ctx, START), memo)
     else:
         ctx.current.offsets, ctx.current.result = offsets, memo
         outcome = drive.begin(ctx, _order(ctx, COLLECT), memo)

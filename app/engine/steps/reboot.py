@@ -3,8 +3,8 @@
 The target's probe tells that a reboot cut its soak off. The step then orders the job again: its host is made ready anew (mounts, engine), and the
 probe goes on behind its own journals. Not more often than the plan lets the clock restart: what is judged then could not pass any more.
 
-Of a load generator and an engine host the reboot of one cuts off the job there and parts the other's from it: both are ordered again, sealed with
-the same key.
+Of a load generator and an engine host the reboot of one cuts off the job there and parts the other's from it: both are ordered again, with one
+key.
 """
 
 from __future__ import annotations
@@ -16,23 +16,20 @@ from typing import Any
 from app.engine import counting, words
 from app.engine.context import Ctx, title_of
 from app.engine.outcome import Outcome
-from gates.model import ATTENDED
 
 BOOTS = "boots_before"  # in a step's memory: in how many boots its job ran before the present one
 
 
 def may_go_on(ctx: Ctx, replies: Mapping[str, Mapping[str, Any]], memo: Mapping[str, Any]) -> bool:
-    """Tell whether a reboot of a host ended the job, on every host that does not run it any more, and the plan lets the clock restart once more.
+    """Tell whether a reboot of a host ended the job on all its hosts, and the plan lets the clock restart once more.
 
-    An attendant that still waits for a driver whose host rebooted goes on; a driver that runs needs nothing.
+    An attendant that still waits for a driver whose host rebooted is waited for: it may have another key than this node would give the driver.
     """
     if (ctx.current.spec.get("params") or {}).get("kind") != "soak":
         return False
     most = int(((ctx.plan.get("g4") or {}).get("clock") or {}).get("restarts_max") or 0)
-    waiting = {host for host in ctx.inventory.members(ATTENDED) if replies.get(host, {}).get("state") == "running"}
-    cut = [reply for host, reply in replies.items() if host not in waiting]
-    lost = bool(cut) and all(reply.get("rebooted") is True or reply.get("parted") is True for reply in cut)
-    return int(memo.get(BOOTS, 0)) < most and lost and any(reply.get("rebooted") is True for reply in cut)
+    cut = [reply.get("rebooted") is True for reply in replies.values() if reply.get("rebooted") is True or reply.get("parted") is True]
+    return int(memo.get(BOOTS, 0)) < most and len(cut) == len(replies) and any(cut)
 
 
 def boots_before(replies: Iterable[Mapping[str, Any]]) -> int:

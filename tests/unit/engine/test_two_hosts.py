@@ -85,7 +85,7 @@ CUT, APART, ON, OVER = {"state": "dead", "rebooted": True}, {"state": "exited", 
     [
         (APART, CUT, True),  # the engine's host rebooted
         (CUT, APART, True),  # the load generator did
-        (CUT, ON, True),  # and its attendant still waits for it
+        (CUT, ON, False),  # and its attendant still waits for it
         (CUT, CUT, True),
         (ON, CUT, False),  # the driver has yet to notice
         (APART, APART, False),  # the network between was cut: nobody rebooted

@@ -35,8 +35,10 @@ class Earlier:
         there = again or bool(self.boots)
         self.phases: Set[str] = {str(row.get("phase")) for row in _rows(folder, "phases.jsonl") if row.get("ok")} if there else set()
         events = list(_rows(folder, "events.jsonl")) if there else []
-        self.labels: Set[str] = _labels(events, "injection_begins")
-        self.unended: Set[str] = self.labels - _labels(events, "injection")  # disturbances that nobody has ended yet
+        begun, ended = (_details(events, kind) for kind in ("injection_begins", "injection"))
+        self.labels: Set[str] = {str(row.get("label")) for row in begun}
+        # Disturbances that nobody has ended yet: their end is not on record, or its command did not do it.
+        self.unended: Set[str] = self.labels - {str(row.get("label")) for row in ended if row.get("end_exit") in (0, None)}
         every = [*events, *(_rows(folder, "phases.jsonl") if there else ())]
         self.stretches: Set[str] = {str(row.get("boot_id")) for row in every}  # boots, of two hosts pairs of them, that are on record
 
@@ -159,9 +161,9 @@ def _number(line: bytes) -> Optional[int]:
     return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
-def _labels(events: List[Dict[str, Any]], kind: str) -> Set[str]:
+def _details(events: List[Dict[str, Any]], kind: str) -> List[Dict[str, Any]]:
     found = [row.get("detail") for row in events if row.get("kind") == kind]
-    return {str(row.get("label")) for row in found if isinstance(row, dict)}
+    return [row for row in found if isinstance(row, dict)]
 
 
 def _marks(folder: str) -> List[str]:
