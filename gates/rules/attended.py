@@ -279,7 +279,8 @@ def _but_lost(
     most = int((2 * (period or 0) + _UNSYNCED_S) * NS)  # two samples, and what was not yet on the medium
     ends = [(boots[n], int(samples.there[samples.boot == n].max(initial=-1))) for n in range(len(boots) - 1)]
     lost = {one for one in missing for boot, end in ends if one[0] == boot and end < one[1] <= end + most}
-    gone = {one for one in foreign if one[0] in account.boots[:-1] and account.last(one[0]) < one[1] <= account.last(one[0]) + most}
+    last = {boot: account.last(boot) for boot in account.boots[:-1]}
+    gone = {(boot, at_ns) for boot, at_ns in foreign if boot in last and last[boot] < at_ns <= last[boot] + most}
     return missing - lost, foreign - gone
 
 
