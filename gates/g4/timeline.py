@@ -4,7 +4,7 @@ Boot ids and monotonic time decide, never wall clocks. An hour on the timeline i
 clock tells.
 
 Of two hosts a boot is a stretch in which neither rebooted (gates.readers.boots). When the engine's host goes down, the driver goes on asking for a
-while: a stretch ends with the last sample of that host, and what failed behind it belongs to the reboot.
+while: a stretch ends with the last sample of that host, and what failed behind it, for no longer than the plan's gap, belongs to the reboot.
 """
 
 from __future__ import annotations
@@ -227,7 +227,8 @@ def timeline(
         found = Boot(boot, begun, until, offset, until)
         offset += Decimal(found.end_ns - found.start_ns) / NS * scale
         boots.append(found)
-    boots = [_seen(boot, after, telemetry) for boot, after in zip(boots, (*boots[1:], None), strict=True)]
+    gap = int(plan.scaled_seconds(plan.g4.gap_max.base) * NS)
+    boots = [_seen(boot, after, telemetry, gap) for boot, after in zip(boots, (*boots[1:], None), strict=True)]
     known = causes(inputs)
     bare = Timeline(tuple(boots), (), boots[-1].start_ns, scale)
     found_breaks = []
@@ -243,12 +244,15 @@ def timeline(
     return Timeline(tuple(boots), tuple(sorted(found_breaks, key=lambda b: (b.hour, b.event))), start, scale)
 
 
-def _seen(boot: Boot, after: Boot | None, telemetry: SoakTelemetry) -> Boot:
-    """Return a boot up to the last sample where the reboot of an engine's host elsewhere ended it."""
+def _seen(boot: Boot, after: Boot | None, telemetry: SoakTelemetry, gap_ns: int) -> Boot:
+    """Return a boot up to the last sample where the reboot of an engine's host elsewhere ended it.
+
+    Where more time than the plan's gap lies behind that sample, that is an event of its own.
+    """
     if after is None or engine_of(boot.id) == engine_of(after.id):
         return boot
     stamps = stamps_of(telemetry, boot.id, boot.start_ns, boot.end_ns)
-    return replace(boot, end_ns=int(stamps[-1])) if len(stamps) else boot
+    return replace(boot, end_ns=int(stamps[-1])) if len(stamps) and boot.end_ns - stamps[-1] <= gap_ns else boot
 
 
 def _tail(boot: Boot) -> Mark | None:

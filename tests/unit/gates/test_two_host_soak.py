@@ -75,9 +75,9 @@ def test_a_reboot_of_either_host_concludes_nothing_without_a_cause_and_with_one_
 
 
 def failed_when_the_host_was_gone(e: Evidence) -> None:
-    """Let the last 30 requests before the reboot fail, behind the last sample of the engine's host: it is gone, and the driver goes on asking."""
+    """Let the last 10 requests before the reboot fail, behind the last sample of the engine's host: it is gone, and the driver goes on asking."""
     mine = [row for row in e.rows("soak", "records.jsonl") if row["phase"] == "soak" and row["boot_id"].endswith(BEFORE)]
-    chosen, begun = {row["seq"] for row in mine[-30:]}, min(row["sent_ns"] for row in mine[-30:])
+    chosen, begun = {row["seq"] for row in mine[-10:]}, min(row["sent_ns"] for row in mine[-10:])
     broken = {"error": {"kind": "connection", "message": "x"}, "first_text_ns": None, "usage": None, "finish_reason": None, "http_status": None}
     e.lines("soak", "records.jsonl", lambda rows: [{**r, **broken} if r["seq"] in chosen else r for r in rows])
     late = [r["seq"] for r in e.rows("soak", "telemetry.jsonl") if r["boot_id"].endswith(BEFORE) and r["mono_ns"] >= begun]
@@ -91,7 +91,7 @@ def failed_when_the_host_was_gone(e: Evidence) -> None:
 def test_what_failed_when_the_engines_host_was_gone_belongs_to_its_reboot_and_counts_until_the_cause_is_approved() -> None:
     bare = gone_on(*ENGINE, failed_when_the_host_was_gone)
     assert list(breaks(bare)) == [EVENT]
-    assert bare["verdict"] == "fail"  # 30 requests without a cause that anybody approved
+    assert bare["verdict"] == "fail"  # 10 requests without a cause that anybody approved
     assert "s passed until the load went on" in check(bare, "clock_restarts")["reason"]["en"]
     known = gone_on(*ENGINE, failed_when_the_host_was_gone, cause(EVENT))
     assert known["verdict"] == "pass", [row["reason"]["en"] for row in known["checks"] if row["verdict"] != "pass"]
