@@ -78,4 +78,3 @@ def _check_place(path: str, host: Mapping[str, Any], attended: bool, engine: Map
             f"{place['port']} is a port of the engine (targets.engine.port); give the attendant another.",
             f"{place['port']} 是引擎的端口（targets.engine.port）；请为代理另选端口。",
         )
-

@@ -268,9 +268,7 @@ def _reboot(before: Boot, boot: Boot, scale: Decimal) -> Text:
         one = Text("the load generator booted anew (boot {b})", "负载机重新启动（开机标识 {b}）")
         two = Text("the load generator and the engine's host booted anew (boots {b})", "负载机与引擎主机重新启动（开机标识 {b}）")
         return (one if engine_of(before.id) == there else two).fill(b=boot.id)
-    text = Text(
-        "the engine's host booted anew (boot {b}), {s} s passed until the load went on", "引擎主机重新启动（开机标识 {b}），{s} s 后恢复加载"
-    )
+    text = Text("the engine's host booted anew (boot {b}), {s} s passed until the load went on", "引擎主机重新启动（开机标识 {b}），{s} s 后恢复加载")
     return text.fill(b=boot.id, s=_seconds(max(0, boot.start_ns - before.end_ns), scale))
 
 

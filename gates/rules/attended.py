@@ -119,7 +119,7 @@ def _account(bundle: Bundle, step: StepSpec, pack: Pack, host: str, found: list[
     ):
         if wrong:
             text = Text(
-                "{p} is not that of the attendant that served this run on {h} from its begin to its end, in one boot (a soak: in those that it names).",
+                "{p} is not that of the attendant that served this run on {h} from its begin to its end, in one boot (a soak: in those it names).",
                 "{p} 不属于在 {h} 上自始至终、同一次开机内（稳定性运行：其所列各次开机内）服务本轮的代理。",
             )
             found.append(Problem("attendant", text.fill(p=reader.path(name), h=host), reader.path(name)))
@@ -269,10 +269,8 @@ def _samples(pack: Pack, account: Account) -> Iterator[Problem]:
         yield Problem("host", text.fill(p=where, n=len(here), h=account.host, m=len(given), a=len(missing), b=len(foreign)), where)
 
 
-def _but_lost(
-    pack: Pack, account: Account, missing: set[Moment], foreign: set[Moment], boots: list[str]
-) -> tuple[set[Moment], set[Moment]]:
-    """Return both without what was lost when a host went down: said last, and recorded on the other one alone. `boots`: there, of each of the pack's."""
+def _but_lost(pack: Pack, account: Account, missing: set[Moment], foreign: set[Moment], boots: list[str]) -> tuple[set[Moment], set[Moment]]:
+    """Return both without what was lost when a host went down: said last, recorded on the other one alone. `boots`: there, of each of the pack's."""
     samples, period = pack.samples, exact(at(pack.job, "soak", "telemetry_s"))
     if samples is None:
         return missing, foreign

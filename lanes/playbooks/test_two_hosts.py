@@ -35,7 +35,14 @@ from tests.integration.playbook_lab import ATTEMPT, PlaybookLab, playbook_lab
 from tests.ports import free_port
 
 CELLS = {"checkpoint": {"bytes": 1 << 20}, "tier_read": {"bytes": 1 << 20, "threads": 2}}
-SMALL = {"cells": list(CELLS), "tiers": [2, 4], "requests_per_run": {"min": 20, "per_concurrency": 5}, "context_tokens": 8192, "warmup_requests": 2, "identity_repeats": 4}
+SMALL = {
+    "cells": list(CELLS),
+    "tiers": [2, 4],
+    "requests_per_run": {"min": 20, "per_concurrency": 5},
+    "context_tokens": 8192,
+    "warmup_requests": 2,
+    "identity_repeats": 4,
+}
 THERE = ("hbm_cold", "page_cache_cold", "engine_restarted_cold", "external_hits", "device_bytes", "store_complete", "equal_work", "failures")
 
 

@@ -56,7 +56,9 @@ class Reboots(Two):
 
     def soak(self, **parts: Any) -> Any:
         given = {"seconds": 3, "tier": 4, "telemetry_s": 0.2, "rotate_prefixes": 12, "request_cap": None, **parts.pop("soak", {})}
-        return self.start(JOB, kind="soak", phases={**PHASES, "canary": False, "chunk_offsets": False}, soak=given, arm={"engine.tier.path": "kv"}, **parts)
+        return self.start(
+            JOB, kind="soak", phases={**PHASES, "canary": False, "chunk_offsets": False}, soak=given, arm={"engine.tier.path": "kv"}, **parts
+        )
 
 
 @pytest.fixture

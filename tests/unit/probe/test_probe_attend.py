@@ -112,7 +112,7 @@ def test_what_bears_no_seal_of_the_job_is_refused_and_keeps_nobody_alive(served,
     assert not (served.folder / "done").exists()
 
 
-def test_a_cell_is_measured_on_the_engines_host_by_its_own_specification_and_accounted_for(served, disk):
+def test_a_cell_is_measured_on_the_engines_host_by_its_own_specification_and_accounted_for(served, disk):  # noqa: F811 - the fixture
     served.attendant.host.engine["kv_dirs"] = [disk]
     served.attendant.host.cells["tier_read"] = {"cell": "tier_read", "bytes": 9000, "threads": 1}
     with open(os.path.join(disk, "kv"), "wb") as file:

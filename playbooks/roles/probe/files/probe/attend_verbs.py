@@ -65,7 +65,8 @@ VERBS: Dict[str, Dict[str, Callable[[Any, LocalHost], bool]]] = {
     "weights": {"drop": _flag},
 }
 BREATHES = ("control", "cell")  # take `sleep`, which ends it when whoever asked has given up
-ACCOUNTED = ("reading", "residency", "cell", "weights")  # what claims rest on: the digest of the answer stands in asked.jsonl too, so no driver can change it
+# What claims rest on: the digest of the answer stands in asked.jsonl too, so no driver can change it.
+ACCOUNTED = ("reading", "residency", "cell", "weights")
 UNWRITTEN = ("process", "health")  # asked several times a second; all else stands in asked.jsonl
 
 

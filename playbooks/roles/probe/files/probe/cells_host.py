@@ -16,7 +16,7 @@ from probe.files import read_json, walk_files
 
 
 def measure(engine: Dict[str, Any], spec: Dict[str, Any], check: Callable[[], None]) -> Dict[str, Any]:
-    """Measure one cell of MEASURES; return its row without the cell's name. `engine` and `spec`: of the job file; `check` raises when it shall end."""
+    """Measure one cell of MEASURES; return its row without the cell's name. `engine` and `spec` are the job file's; `check` raises to end it."""
     try:
         return dict({"cold": False}, **MEASURES[spec["cell"]](engine, spec, check))
     except (KeyError, TypeError, ValueError) as error:
@@ -24,7 +24,7 @@ def measure(engine: Dict[str, Any], spec: Dict[str, Any], check: Callable[[], No
 
 
 def weights(engine: Dict[str, Any], spec: Dict[str, Any], drop: bool) -> Dict[str, Any]:
-    """Return {bytes, weight_files, disk, nfs} of what the engine loads, and with `drop` put it out of memory before: `proof` is what is resident then.
+    """Return {bytes, weight_files, disk, nfs} of what the engine loads. With `drop` it is put out of memory before: `proof` is what is resident.
 
     The weights are those that the engine loads: `engine.model_dir` of the job file; only of an engine without a model the cell's own `weights`.
     """
@@ -76,7 +76,7 @@ def _fio(engine: Dict[str, Any], spec: Dict[str, Any], check: Callable[[], None]
     return raw_fio(spec if spec.get("filename") else dict(spec, dir=_folder(engine, spec)), check)
 
 
-def _ib_write_bw(engine: Dict[str, Any], spec: Dict[str, Any], check: Callable[[], None]) -> Dict[str, Any]:
+def _ib_write_bw(_: Dict[str, Any], spec: Dict[str, Any], check: Callable[[], None]) -> Dict[str, Any]:
     return bandwidth_matrix(spec, check)
 
 

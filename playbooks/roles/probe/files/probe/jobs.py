@@ -39,8 +39,9 @@ def job_dir(root: str, job: str) -> str:
 def start(root: str, spec: Dict[str, Any], key: bytes = b"") -> Dict[str, Any]:
     """Start the job or adopt the one that is there. Return {job, state: started|adopted|resumed, job_state, expected_s, boots_before, kept}.
 
-    `resumed`: a soak, or what attends to one, goes on after a reboot of its host or of the other. `boots_before`: in how many boots it ran before; `kept`: {journal: bytes}, how much of its
-    journals was whole when the present boot took them over. `key`: that a job and its attendant share; it goes to the process, and into no file.
+    `resumed`: a soak, or what attends to one, goes on after a reboot of its host or of the other. `boots_before`: in how many boots it ran
+    before; `kept`: {journal: bytes}, how much of its journals was whole when the present boot took them over. `key`: that a job and its attendant
+    share; it goes to the process, and into no file.
     """
     check(spec)
     folder, fence = job_dir(root, spec["job"]), int(spec["fence"])
