@@ -116,7 +116,7 @@ def ended_well(two: Reboots, event: str, boots: list[str]) -> None:
 
 
 def test_a_soak_goes_on_beside_the_engines_host_when_that_rebooted_and_not_before(two: Reboots) -> None:
-    two.soak(lost_s=1.0, silence_s=60.0)
+    two.soak(lost_s=3.0, silence_s=60.0)
     two.under_load()
     two.reboot("there", "there-2")
     end = two.ended("here", JOB)
@@ -143,7 +143,7 @@ def test_a_soak_goes_on_beside_an_attendant_that_waits_when_the_load_generator_r
 
 
 def test_an_attendant_that_gave_up_a_driver_whose_host_rebooted_is_started_again_and_the_engine_with_it(two: Reboots) -> None:
-    two.soak(silence_s=1.0)
+    two.soak(silence_s=5.0)
     two.under_load()
     two.reboot("here", "here-2")
     end = two.ended("there", JOB)
@@ -153,7 +153,7 @@ def test_an_attendant_that_gave_up_a_driver_whose_host_rebooted_is_started_again
 
 
 def test_within_one_boot_of_both_hosts_a_soak_that_lost_its_attendant_never_goes_on(two: Reboots) -> None:
-    job = two.soak(lost_s=1.0)
+    job = two.soak(lost_s=3.0)
     two.under_load()
     for pid in processes_with(str(two.folder / "there" / "jobs")):
         kill(pid)
@@ -167,7 +167,7 @@ def test_within_one_boot_of_both_hosts_a_soak_that_lost_its_attendant_never_goes
 
 
 def test_nothing_goes_on_while_the_kv_of_a_rebooted_engine_host_is_not_mounted(two: Reboots) -> None:
-    two.soak(lost_s=1.0)
+    two.soak(lost_s=3.0)
     two.under_load()
     two.reboot("there", "there-2")
     two.ended("here", JOB)
