@@ -13,7 +13,7 @@ from gates.judge import judge
 from tests.bundles import g4_evidence, soak_plan
 from tests.bundles.apart import ENGINE_HOST, THERE, put_apart
 from tests.bundles.evidence import BOOT, Evidence, dumped
-from tests.unit.gates.test_soak_clock import FIRST, HOUR, begin, both, breaks, cause, check, reboot
+from tests.unit.gates.test_soak_clock import FIRST, HOUR, both, breaks, cause, check, reboot
 
 BEFORE = "b009-0006"  # the boot of the engine's host before
 Edit = Callable[[Evidence], Any]
@@ -26,22 +26,20 @@ def account(evidence: Evidence, name: str) -> str:
 def gone_on(first: tuple[str, str], second: tuple[str, str], *edits: Edit, hours: float = 30) -> dict[str, Any]:
     """Judge a soak that went on at hour 5 from one pair of boots, (driver's, engine host's), in another."""
     evidence = g4_evidence(plan=soak_plan(), hours=hours)
-    when = begin(evidence) + 5 * HOUR
     reboot(5)(evidence)
     put_apart(evidence, g4_soak.steps(evidence.plan))
     pairs = {FIRST: "+".join(first), BOOT: "+".join(second)}
-    for name in ("records.jsonl", "telemetry.jsonl", "phases.jsonl", "events.jsonl", "coldness.jsonl"):
+    for name in ("records.jsonl", "telemetry.jsonl", "phases.jsonl", "events.jsonl"):
         evidence.lines("soak", name, lambda rows: [{**row, "boot_id": pairs[row["boot_id"]]} for row in rows])
     evidence.json("soak", "exit.json", lambda d: d.update(boot_id=pairs[BOOT]))
-    evidence.lines("soak", "counters.jsonl", lambda rows: [{**row, "boot_id": pairs[BOOT]} for row in rows])
+    for name in ("counters.jsonl", "coldness.jsonl"):
+        evidence.lines("soak", name, lambda rows: [{**row, "boot_id": pairs[BOOT]} for row in rows])
     moved = {row["on"]["mono_ns"] for row in evidence.rows("soak", "telemetry.jsonl") if row["boot_id"] == pairs[FIRST]}
 
     def seen_there(rows: list[dict[str, Any]]) -> None:
         for row in rows:
             if row["boot_id"] == pairs[FIRST]:
                 row["on"]["boot_id"] = first[1]
-            elif row["engine"]["pid"] == 77:
-                row["engine"]["pid"] = 78
 
     evidence.lines("soak", "telemetry.jsonl", seen_there)
     rows = [json.loads(line) for line in evidence.files[account(evidence, "asked.jsonl")].decode().splitlines()]
@@ -53,7 +51,6 @@ def gone_on(first: tuple[str, str], second: tuple[str, str], *edits: Edit, hours
     evidence.files[account(evidence, "started")] = dumped({"boot_id": second[1]})
     for edit in edits:
         edit(evidence)
-    assert when
     return judge(evidence.bundle())
 
 
@@ -136,7 +133,8 @@ BAD: dict[str, Edit] = {
 @pytest.mark.parametrize("case", BAD)
 def test_a_soak_whose_boots_the_engines_host_does_not_bear_out_is_never_a_pass(case: str) -> None:
     document = gone_on(*ENGINE, both(cause(EVENT), BAD[case]))
-    assert document["verdict"] == "inconclusive", check(document, "evidence")["reason"]
+    assert document["verdict"] not in ("pass", "conditional")
+    assert check(document, "evidence")["verdict"] == "inconclusive"
 
 
 def test_what_one_host_recorded_last_before_the_other_went_down_may_be_on_record_there_alone() -> None:
