@@ -101,7 +101,7 @@ def _check_place(path: str, host: Mapping[str, Any], attended: bool, engine: Map
 
 
 def check_shares(targets: Mapping[str, Any], plan: Plan, problems: Problems) -> None:
-    """Refuse a sealed number of instances that the engine hosts behind one load generator do not have together: no run could be equal work."""
+    """Refuse what several engine hosts of one load generator cannot share: cells, and another sealed number of instances than they have together."""
     hosts, each = attended_hosts(targets), targets["engine"].get("instances", 1)
     sealed = plan.platform.layout.instances
     if len(hosts) > 1 and isinstance(each, int) and sealed != len(hosts) * each:
@@ -112,17 +112,10 @@ def check_shares(targets: Mapping[str, Any], plan: Plan, problems: Problems) -> 
             f"封存值为 {sealed}，而负载由 {len(hosts) * each} 个实例分担：{'、'.join(hosts)} 各 {each} 个（targets.engine.instances）。"
             "请封存该数，或更改主机。",
         )
-
-
-def check_cells(targets: Mapping[str, Any], plan: Plan, problems: Problems) -> None:
-    """Refuse cells that read and write on the engine's host, where the load generator is another: what it measured there would be its own disk."""
-    hosts = targets["hosts"].values()
-    together = any({"loadgen", "engine"} <= set(host["groups"]) for host in hosts)
-    if plan.workload.cells and not together and any("loadgen" in host["groups"] for host in hosts):
+    if len(hosts) > 1 and plan.workload.cells:
         listed = ", ".join(plan.workload.cells)
         problems.add(
             "plan.workload.cells",
-            f"{listed} are measured on the engine's host by the host that drives it, and the load generator is another one. Leave them out, or add "
-            "engine to the groups of the load generator.",
-            f"{listed} 由驱动主机在引擎主机本机上测量，而负载机是另一台主机。请删去，或将 engine 加入负载机的组。",
+            f"{listed} are measured on one engine host, and {len(hosts)} share the load: {', '.join(hosts)}. Leave them out.",
+            f"{listed} 在一台引擎主机上测量，而负载由 {len(hosts)} 台分担：{'、'.join(hosts)}。请删去。",
         )

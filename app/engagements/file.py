@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.engagements.drivers import check_cells, check_drivers, check_shares
+from app.engagements.drivers import check_drivers, check_shares
 from app.engagements.engine_keys import check_engine_keys
 from app.engagements.network import check_pairs, check_switches, check_with_plan
 from app.engagements.shape import FILE
@@ -95,7 +95,6 @@ def _checked(document: Any) -> tuple[Any, Plan | None, list[SchemaProblem]]:
         )
     if plan and read is not BAD:
         check_with_plan(read["targets"], plan, problems)
-        check_cells(read["targets"], plan, problems)
         check_shares(read["targets"], plan, problems)
     return read, plan, problems.found
 

@@ -218,6 +218,7 @@ def _mean(windows: Sequence[_Flight]) -> Fraction | None:
 def _windows(soak: Soak, tier: int) -> Iterator[_Flight]:
     """Yield windows of each boot from its C-th request on to the first end behind its last one, without those that a mark or a reboot touches."""
     marks = [(i.boot_id, i.from_ns, i.to_ns) for i in soak.injections] + [(b.boot, b.from_ns, b.to_ns) for b in soak.line.breaks]
+    marks += [b.tail for b in soak.line.breaks if b.tail]
     for boot in soak.line.boots:
         mine = soak.records.boot == soak.records.boots.index(boot.id) if boot.id in soak.records.boots else np.zeros(len(soak.records), dtype=bool)
         sent, end, good = soak.records.sent[mine], soak.records.end[mine], soak.records.good[mine]

@@ -51,7 +51,7 @@ class Soak:
     def outside(self) -> Any:
         """Return which requests have no moment in common with a labelled injection or an excused outage (a mask over all requests)."""
         mask = np.ones(len(self.records), dtype=bool)
-        marks = [(i.boot_id, i.from_ns, i.to_ns) for i in self.injections] + [(b.boot, b.from_ns, b.to_ns) for b in self.line.excused]
+        marks = [*((i.boot_id, i.from_ns, i.to_ns) for i in self.injections), *self.line.excused]
         for boot, low, high in marks:
             if boot in self.records.boots:
                 inside = (self.records.sent <= high) & (self.records.end >= low)

@@ -2,18 +2,22 @@
 
 Boot ids and monotonic time decide, never wall clocks. An hour on the timeline is an hour of load: what passed while the host was off no
 clock tells.
+
+Of two hosts a boot is a stretch in which neither rebooted (gates.readers.boots). When the engine's host goes down, the driver goes on asking for a
+while: a stretch ends with the last sample of that host, and what failed behind it, for no longer than the plan's gap, belongs to the reboot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from gates.plan import Plan
+from gates.readers.boots import driver_of, engine_of
 from gates.readers.run_pack import Pack
 from gates.readers.soak_records import SoakRecords, middle
 from gates.readers.soak_telemetry import SoakTelemetry
@@ -60,6 +64,9 @@ class Cause:
     missing: tuple[str, ...]
 
 
+Mark = tuple[str, int, int]  # boot, from and to (ns)
+
+
 @dataclass(frozen=True)
 class Break:
     """Something that broke the run of the load. `event` names it for people and approvals; times are of boot `boot` (after a reboot: the new one).
@@ -75,6 +82,7 @@ class Break:
     hour: Decimal
     what: Text
     cause: Cause | None = None
+    tail: Mark | None = None  # of a reboot of the engine's host: what the driver asked of it when it was gone
 
     @property
     def approved(self) -> bool:
@@ -120,6 +128,7 @@ class Boot:
     start_ns: int
     end_ns: int
     offset: Decimal  # seconds of the plan that were under load in the boots before it
+    until_ns: int = 0  # when its last request ended: later than `end_ns` where the engine's host was gone by then
 
 
 @dataclass(frozen=True)
@@ -162,9 +171,10 @@ class Timeline:
         return tuple(b for b in self.breaks if not b.approved)
 
     @property
-    def excused(self) -> tuple[Break, ...]:
-        """Return the outages whose cause both parties approved: what failed in them was the site's."""
-        return tuple(b for b in self.breaks if b.kind == "outage" and b.approved)
+    def excused(self) -> tuple[Mark, ...]:
+        """Return the outages, and the ends of an engine's host, whose cause both parties approved: what failed in them was the site's."""
+        outages = [(b.boot, b.from_ns, b.to_ns) for b in self.breaks if b.kind == "outage" and b.approved]
+        return (*outages, *(b.tail for b in self.breaks if b.tail and b.approved))
 
 
 def injections(inputs: Mapping[str, Any]) -> tuple[Injection, ...] | None:
@@ -213,20 +223,53 @@ def timeline(
         if not mine.any():
             boots.append(Boot(boot, 0, 0, offset))
             continue
-        found = Boot(boot, int(records.sent[mine].min()), int(records.end[mine].max()), offset)
+        begun, until = int(records.sent[mine].min()), int(records.end[mine].max())
+        found = Boot(boot, begun, until, offset, until)
         offset += Decimal(found.end_ns - found.start_ns) / NS * scale
         boots.append(found)
+    gap = int(plan.scaled_seconds(plan.g4.gap_max.base) * NS)
+    boots = [_seen(boot, after, telemetry, gap) for boot, after in zip(boots, (*boots[1:], None), strict=True)]
     known = causes(inputs)
     bare = Timeline(tuple(boots), (), boots[-1].start_ns, scale)
     found_breaks = []
     for event, kind, boot, low, high, words in _breaks(plan, pack, bare, records, telemetry, labels):
-        at_boot = boots[[b.id for b in boots].index(boot)]
+        number = [b.id for b in boots].index(boot)
+        at_boot = boots[number]
+        tail = _tail(boots[number - 1]) if kind == "reboot" else None
         hour = at_boot.offset / 3600 if kind == "reboot" else bare.hour(low, boot)
         hour = hour.quantize(Decimal("0.01"))
         what = Text("Hour {h}: ", "第 {h} 小时：").fill(h=f"{hour:f}")
-        found_breaks.append(Break(event, kind, boot, low, high, hour, Text(what.en + words.en, what.zh + words.zh), known.get(event)))
+        found_breaks.append(Break(event, kind, boot, low, high, hour, Text(what.en + words.en, what.zh + words.zh), known.get(event), tail))
     start = max([bare.last.start_ns, *(b.to_ns for b in found_breaks if b.boot == bare.boot_id and b.kind != "reboot" and b.approved)])
     return Timeline(tuple(boots), tuple(sorted(found_breaks, key=lambda b: (b.hour, b.event))), start, scale)
+
+
+def _seen(boot: Boot, after: Boot | None, telemetry: SoakTelemetry, gap_ns: int) -> Boot:
+    """Return a boot up to the last sample where the reboot of an engine's host elsewhere ended it.
+
+    Where more time than the plan's gap lies behind that sample, that is an event of its own.
+    """
+    if after is None or engine_of(boot.id) == engine_of(after.id):
+        return boot
+    stamps = stamps_of(telemetry, boot.id, boot.start_ns, boot.end_ns)
+    return replace(boot, end_ns=int(stamps[-1])) if len(stamps) and boot.end_ns - stamps[-1] <= gap_ns else boot
+
+
+def _tail(boot: Boot) -> Mark | None:
+    return (boot.id, boot.end_ns, boot.until_ns) if boot.until_ns > boot.end_ns else None
+
+
+def _reboot(before: Boot, boot: Boot, scale: Decimal) -> Text:
+    """Return what a reboot was: of which host, where there are two, and for how long there was no load, where the driver's clock went on."""
+    there = engine_of(boot.id)
+    if there is None and engine_of(before.id) is None:
+        return Text("the host booted anew (boot {b})", "主机重新启动（开机标识 {b}）").fill(b=boot.id)
+    if driver_of(before.id) != driver_of(boot.id):
+        one = Text("the load generator booted anew (boot {b})", "负载机重新启动（开机标识 {b}）")
+        two = Text("the load generator and the engine's host booted anew (boots {b})", "负载机与引擎主机重新启动（开机标识 {b}）")
+        return (one if engine_of(before.id) == there else two).fill(b=boot.id)
+    text = Text("the engine's host booted anew (boot {b}), {s} s passed until the load went on", "引擎主机重新启动（开机标识 {b}），{s} s 后恢复加载")
+    return text.fill(b=boot.id, s=_seconds(max(0, boot.start_ns - before.end_ns), scale))
 
 
 _Found = tuple[str, str, str, int, int, Text]
@@ -238,8 +281,7 @@ def _breaks(plan: Plan, pack: Pack, line: Timeline, records: SoakRecords, teleme
     spacing = _spacing(pack)
     for before, boot in zip((None, *line.boots), line.boots, strict=False):
         if before is not None and not any(i.meets(before.id, before.end_ns, before.end_ns + gap) for i in labels):
-            text = Text("the host booted anew (boot {b})", "主机重新启动（开机标识 {b}）").fill(b=boot.id)
-            yield f"boot:{boot.id}", "reboot", boot.id, boot.start_ns, boot.start_ns, text
+            yield f"boot:{boot.id}", "reboot", boot.id, boot.start_ns, boot.start_ns, _reboot(before, boot, line.scale)
         gaps = tuple(_load_gaps(records, boot, max(gap, spacing), line.scale))
         for kind, low, high, text in (
             *gaps,
@@ -279,7 +321,9 @@ def _load_gaps(records: SoakRecords, boot: Boot, most: int, scale: Decimal) -> I
     order = np.argsort(sent, kind="stable")
     until = np.maximum.accumulate(end[order])
     for n in np.flatnonzero(sent[order][1:] - until[:-1] > most):
-        low, high = int(until[n]), int(sent[order][n + 1])
+        low, high = int(until[n]), min(int(sent[order][n + 1]), boot.end_ns)
+        if high - low <= most:
+            continue
         text = Text("no request was under way for {s} s", "{s} s 内没有在途请求").fill(s=_seconds(high - low, scale))
         yield "load_gap", low, high, text
 
@@ -333,7 +377,7 @@ def _outages(records: SoakRecords, boot: Boot, most: int, stalled: int, scale: D
     mine = records.boot == records.boots.index(boot.id)
     sent, good, end = records.sent[mine], records.good[mine], records.end[mine]
     stalled = max(stalled, int(_HANG * middle((end - sent)[good]))) if good.any() else stalled
-    edges = np.concatenate([[boot.start_ns], np.sort(end[good]), [boot.end_ns]])
+    edges = np.concatenate([[boot.start_ns], np.sort(end[good & (end <= boot.end_ns)]), [boot.end_ns]])
     bad = np.sort(end[~good])
     for n in np.flatnonzero(np.diff(edges) > most):
         low, high = int(edges[n]), int(edges[n + 1])

@@ -97,8 +97,13 @@ class Pack:
         return tuple(r for r in self.requests if r.phase == phase and (tier is None or r.tier == tier))
 
     def phase(self, name: str, tier: int | None = None) -> dict[str, Any] | None:
-        """Return the phase row of a name (and tier), or None when there is not exactly one."""
+        """Return the phase row of a name (and tier), or None when there is not exactly one.
+
+        One that broke off because the engine's host was lost does not count where a soak did it again behind that host's reboot.
+        """
         rows = [p for p in self.phases if p.get("phase") == name and (tier is None or p.get("tier") == tier)]
+        if len(rows) > 1 and self.records is not None:
+            rows = [p for p in rows[:-1] if at(p, "detail", "error", "kind") != "attendant" or p.get("ok") is not False] + rows[-1:]
         return rows[0] if len(rows) == 1 else None
 
     def counter_pair(self, phase: str, tier: int | None) -> tuple[dict[str, Any], dict[str, Any]] | None:

@@ -18,6 +18,7 @@ from gates.readers.strict import Reader, at, count
 
 DEAD, UNSEEN = -1, -2  # instead of a process: it was gone; the sample does not show it
 _MONO: Path = ("mono_ns",)
+_THERE: Path = ("on", "mono_ns")
 _WHOLE = re.compile(rb"\d{1,18}(?:\.0)?")
 WATCHED = (  # mended by themselves, or wear and heat of drives: told, not forbidden
     *("ecc_corrected", "aer_correctable", "pcie_replays", "rdma_ack_timeouts"),
@@ -52,7 +53,8 @@ class SoakTelemetry:
     served: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # requests that the engine counted as ended, -1 for untold
     hits_known: int = 0  # samples that show the tier's hits
     hits_grown: Decimal = Decimal(0)  # tokens, added up over restarts of the engine
-    places: frozenset[tuple[Any, Any]] = frozenset()  # (host, boot) that the samples were taken on, (None, None) for the driver's own
+    places: frozenset[tuple[Any, Any, Any]] = frozenset()  # (boot of the row, host, its boot) of the samples, (.., None, None) for the driver's own
+    there: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # of another host's sample its own monotonic ns, else -1
 
     def __len__(self) -> int:
         return len(self.mono)
@@ -73,13 +75,13 @@ class _Samples:
     lives: dict[tuple[int, int], int] = field(default_factory=dict)
     hits: list[tuple[int, Decimal]] = field(default_factory=list)  # (seq, total)
     served: list[tuple[int, Decimal]] = field(default_factory=list)
-    places: set[tuple[Any, Any]] = field(default_factory=set)
+    places: set[tuple[Any, Any, Any]] = field(default_factory=set)
 
     @property
     def wanted(self) -> Wanted:
         """Return what is taken out of each line."""
         exact = frozenset({("boot_id",), ("on", "host"), ("on", "boot_id"), ("engine", "pid"), ("engine", "start_ticks"), ("engine", "alive")})
-        counts = (_MONO, *GAUGES.values(), *(("counters", name) for name in self.names))
+        counts = (_MONO, _THERE, *GAUGES.values(), *(("counters", name) for name in self.names))
         return _SeriesWanted(counts, (), exact)
 
     def block(self, shape: Shape, lines: Sequence[tuple[bytes, ...]]) -> None:
@@ -127,17 +129,18 @@ class _Samples:
             hits_known=len(known),
             hits_grown=grown,
             places=frozenset(self.places),
+            there=whole["there"],
         )
 
     def _paths(self) -> dict[str, Path]:
-        return {"mono": _MONO, **GAUGES, **{"counter " + name: ("counters", name) for name in self.names}}
+        return {"mono": _MONO, "there": _THERE, **GAUGES, **{"counter " + name: ("counters", name) for name in self.names}}
 
     def _keep(self, row: Mapping[str, Any], part: dict[str, Column]) -> None:
         """Add what all these samples have in common: the boot and the process."""
         size, boot = len(part["seq"]), row.get("boot_id")
         code = self.boots.setdefault(boot, len(self.boots)) if isinstance(boot, str) else -1
-        place = at(row, "on", "host"), at(row, "on", "boot_id")
-        self.places.add(place if all(word is None or isinstance(word, str) for word in place) else ("?", "?"))
+        place = boot if isinstance(boot, str) else None, at(row, "on", "host"), at(row, "on", "boot_id")
+        self.places.add(place if all(word is None or isinstance(word, str) for word in place) else (None, "?", "?"))
         part["boot"] = np.full(size, code, dtype=np.int64)
         alive, pid, ticks = at(row, "engine", "alive"), count(at(row, "engine", "pid")), count(at(row, "engine", "start_ticks"))
         life = UNSEEN

@@ -2,67 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from gates.bundle import Bundle
 from gates.model import Problem, StepSpec
+from gates.readers.boots import engine_of as boot_of_engine
 from gates.readers.places import engine_of
 from gates.readers.run_pack import Pack
 from gates.readers.strict import Reader, at, count
 from gates.text import Text
 
+Moment = tuple[str, int]  # boot, monotonic ns
+CLIENT = "client"  # a cell that the driver measures alone
+
 
 @dataclass(frozen=True)
 class Control:
-    """One start or stop of the engine that the attendant carried out: when (ns of its monotonic clock), which, and the process behind it."""
+    """One start or stop of the engine that the attendant carried out: when, which, and the process behind it."""
 
-    moment: int
+    moment: Moment
     did: str
     process: tuple[int | None, int | None, Any] | None
 
 
 @dataclass(frozen=True)
 class Account:
-    """What the engine's host itself says: its boot, by verb the moments (ns of its monotonic clock) of its answers with digests, and its controls."""
+    """What the engine's host itself says: its boots, by verb the moments of its answers with their digests, and what it did to its engine."""
 
     host: str
-    boot_id: str | None
-    answered: Mapping[str, Mapping[int, Any]]
+    boots: tuple[str, ...]  # the newest last; none where it is not told
+    answered: Mapping[str, Mapping[Moment, Any]]
     controls: Sequence[Control] = ()
+
+    def boot_of(self, row: Mapping[str, Any]) -> str | None:
+        """Return in which boot a row of the driver must have been taken: the one that it names, else the newest; None where there is none."""
+        named = row.get("boot_id")
+        boot = (boot_of_engine(named) if isinstance(named, str) else None) or (self.boots[-1] if self.boots else None)
+        return boot if boot in self.boots else None
+
+    def last(self, boot: str) -> int:
+        """Return the last moment of a boot of which it gave account, -1 for none."""
+        return max((moment for rows in self.answered.values() for there, moment in rows if there == boot), default=-1)
 
 
 def read_account(bundle: Bundle, step: StepSpec, pack: Pack, host: str, found: list[Problem]) -> Account:
-    """Read what an attendant brought, and record what is wrong with it: another job, another specification, an end that was not due."""
+    """Read what the attendant brought, and record what is wrong with it: another job, another specification, an end that was not due."""
     reader = Reader(bundle, f"evidence/{step.key}/{host}")
     told = {name: reader.document(name) for name in ("job.json", "exit.json", "started")}
     rows = reader.journal("asked.jsonl")
     found += [p for p in reader.problems if p.code != "missing"]  # missing files are listed by identity already
     job, end, boot = told["job.json"], told["exit.json"], at(told["started"], "boot_id")
+    boots = [*(_earlier(reader) if step.params["kind"] == "soak" else ()), boot]
     for name, wrong in (
         ("job.json", job.get("job") != pack.job.get("job") or job.get("kind") != "attend" or job.get("host") != host),
-        ("job.json", job.get("engine") != engine_of(pack, host)),
+        ("job.json", job.get("engine") != engine_of(pack, host) or (job.get("cells") or []) != _measured_there(pack)),
         ("exit.json", end.get("outcome") != "done" or end.get("job") != pack.job.get("job")),
         ("started", not isinstance(boot, str) or not boot or boot != end.get("boot_id")),
-        ("asked.jsonl", any(row.get("boot_id") != boot for row in rows)),
+        ("asked.jsonl", any(row.get("boot_id") not in boots for row in rows)),
     ):
         if wrong:
             text = Text(
-                "{p} is not that of the attendant that served this run on {h} from its begin to its end, in one boot.",
-                "{p} 不属于在 {h} 上自始至终、同一次开机内服务本轮的代理。",
+                "{p} is not that of the attendant that served this run on {h} from its begin to its end, in one boot (a soak: in those it names).",
+                "{p} 不属于在 {h} 上自始至终、同一次开机内（稳定性运行：其所列各次开机内）服务本轮的代理。",
             )
             found.append(Problem("attendant", text.fill(p=reader.path(name), h=host), reader.path(name)))
-    answered: dict[str, dict[int, Any]] = {}
+    answered: dict[str, dict[Moment, Any]] = {}
     controls = []
     for row in rows:
-        moment = count(row.get("mono_ns"))
-        if moment is None or row.get("error") is not None:
+        at_ns = count(row.get("mono_ns"))
+        if at_ns is None or row.get("error") is not None:
             continue
+        moment = (str(row.get("boot_id")), at_ns)
         answered.setdefault(str(row.get("verb")), {})[moment] = row.get("sha256")
         if row.get("verb") == "control":
             controls.append(Control(moment, str(row.get("did")), process_of(row.get("engine"))))
-    return Account(host, boot if isinstance(boot, str) else None, answered, tuple(controls))
+    return Account(host, tuple(dict.fromkeys(one for one in boots if isinstance(one, str) and one)), answered, tuple(controls))
+
+
+def _earlier(reader: Reader) -> Iterator[Any]:
+    """Yield the boots before the newest in which a job ran, as its marks `started.N` tell them."""
+    for n in itertools.count(1):
+        if not reader.bundle.has(reader.path(f"started.{n}")):
+            return
+        yield at(reader.document(f"started.{n}"), "boot_id")
+
+
+def _measured_there(pack: Pack) -> list[Any]:
+    """Return the cells of a run that the engine's host has its part in, as the driver's job file names them."""
+    cells = pack.job.get("cells")
+    return [row for row in cells if at(row, "cell") != CLIENT] if isinstance(cells, list) else []
 
 
 def process_of(value: Any) -> tuple[int | None, int | None, Any] | None:
@@ -80,9 +114,22 @@ def not_started_anew(pack: Pack, account: Account) -> str | None:
         return None
     looks = [row for row in pack.coldness if row.get("when") == "after_cool" and at(row, "on", "host") == account.host]
     for row in looks:
-        moment = count(at(row, "on", "mono_ns"))
-        before = [c for c in account.controls if moment is not None and c.moment <= moment]
+        boot, moment = at(row, "on", "boot_id"), count(at(row, "on", "mono_ns"))
+        before = [c for c in account.controls if moment is not None and c.moment[0] == boot and c.moment[1] <= moment]
         done = [c.did for c in before[-2:]]
         if done != ["stop", "start"] or before[-1].process is None or before[-1].process != process_of(row.get("engine")):
             return pack.path("coldness.jsonl")
     return None
+
+
+def digest(answer: Any) -> str:
+    """Return the SHA-256 (hex) of an answer in the probe's canonical form: compact ASCII JSON with keys in order."""
+    return hashlib.sha256(_canonical(answer).encode("ascii")).hexdigest()
+
+
+def _canonical(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{json.dumps(key)}:{_canonical(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_canonical, value)) + "]"
+    return json.dumps(float(value) if isinstance(value, Decimal) else value)  # a float that was written as its shortest form reads back as itself

@@ -4,14 +4,14 @@ Where a load generator of its own drives the engines, the driver records what th
 {host, boot_id, wall_ns, mono_ns} of that host and the driver's {asked_ns, answered_ns}. The attendant keeps an account of its own, which comes
 home from its host and not through the driver. A row that this account does not bear out is no evidence; so is one whose moment does not lie on
 the right side of the requests by the driver's clock, whatever lies between asking and answer.
+
+A soak goes on after a reboot of either host. Then each row bears the boots of both (gates.readers.boots), the account has several boots, and what
+was said last before one of them was cut off may be on record on one host alone.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 from gates.bundle import Bundle
@@ -19,8 +19,8 @@ from gates.model import ATTENDED, Problem, StepSpec
 from gates.readers.places import hosts_of
 from gates.readers.run_pack import Pack
 from gates.readers.strict import Reader, at, count
-from gates.rules import shared_load
-from gates.rules.attend_account import Account, not_started_anew, read_account
+from gates.rules import attend_cells, attend_samples, shared_load
+from gates.rules.attend_account import Account, digest, not_started_anew, read_account
 from gates.rules.estimates import ms
 from gates.text import Text
 
@@ -60,13 +60,14 @@ def problems(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
     found: list[Problem] = []
     accounts = {host: read_account(bundle, step, pack, host, found) for host in hosts_of(pack)}
     found += [*_rows(pack, accounts), *_ports(bundle, pack, accounts), *_order(pack), *_lacking(pack), *shared_load.problems(pack)]
-    return [*found, *(problem for account in accounts.values() for problem in (*_restarted(pack, account), *_samples(pack, account)))]
+    found += attend_cells.problems(bundle, pack, accounts)
+    return [*found, *(one for account in accounts.values() for one in (*_restarted(pack, account), *attend_samples.problems(pack, account)))]
 
 
 def _foreign(pack: Pack) -> Iterator[Problem]:
     """Yield rows of a host elsewhere in a run whose load generator is the engine's host: no attendant can have answered there."""
     rows = {name: [at(row, "on") for row in _of(pack, name)] for name in ROWS}
-    rows["telemetry.jsonl"] = list(pack.samples.places) if pack.samples is not None else []
+    rows["telemetry.jsonl"] = [place[1:] for place in pack.samples.places] if pack.samples is not None else []
     for name, on in rows.items():
         if any(one is not None and one != (None, None) for one in on):
             text = Text(
@@ -82,22 +83,23 @@ def _of(pack: Pack, name: str) -> tuple[dict[str, Any], ...]:
 def _rows(pack: Pack, accounts: Mapping[str, Account]) -> Iterator[Problem]:
     """Yield what is wrong with rows: of no host of the job, of another boot, not in its account, or older than the host's row before."""
     for name, verb in ROWS.items():
-        last, said = dict.fromkeys(accounts, -1), _said(pack, name)
+        said, last = _said(pack, name), dict[tuple[str, str], int]()
         for row in _of(pack, name):
             on = at(row, "on")
             account = accounts.get(str(at(on, "host")))
+            boot = account.boot_of(row) if account is not None else None
             moment, asked, answered = (count(at(on, key)) for key in ("mono_ns", "asked_ns", "answered_ns"))
             engine_boot = at(row, "engine", "boot_id")
             borne_out = account.answered.get(verb, {}) if account is not None else {}
             wrong = (
                 account is None
-                or account.boot_id is None
-                or at(on, "boot_id") != account.boot_id
-                or engine_boot not in (None, account.boot_id)
+                or boot is None
+                or at(on, "boot_id") != boot
+                or engine_boot not in (None, boot)
                 or moment is None
-                or moment not in borne_out
-                or borne_out[moment] != said[account.host, moment]
-                or moment < last[account.host]
+                or (boot, moment) not in borne_out
+                or borne_out[boot, moment] != said[account.host, boot, moment]
+                or moment < last.get((account.host, boot), -1)
                 or asked is None
                 or answered is None
                 or answered < asked
@@ -110,18 +112,20 @@ def _rows(pack: Pack, accounts: Mapping[str, Account]) -> Iterator[Problem]:
                 host = account.host if account is not None else " / ".join(accounts)
                 yield Problem("host", text.fill(p=pack.path(name), n=row.get("seq"), h=host), pack.path(name))
                 break
-            if account is not None and moment is not None:
-                last[account.host] = moment
+            if account is not None and boot is not None and moment is not None:
+                last[account.host, boot] = moment
 
 
-def _said(pack: Pack, name: str) -> dict[tuple[str, int], str]:
-    """Return the digest of what each answer held, as the driver's rows tell it, by host and moment of the answer; one answer may be several rows."""
+def _said(pack: Pack, name: str) -> dict[tuple[str, str, int], str]:
+    """Return the digest of what each answer held, as the driver's rows tell it, by host, boot and moment; one answer may be several rows."""
     verb = ROWS[name]
-    held: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    held: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for row in _of(pack, name):
-        moment = count(at(row, "on", "mono_ns"))
+        on = at(row, "on")
+        moment = count(at(on, "mono_ns"))
         if moment is not None:
-            held.setdefault((str(at(row, "on", "host")), moment), []).append({key: row[key] for key in ANSWERED[verb] if key in row})
+            key = (str(at(on, "host")), str(at(on, "boot_id")), moment)
+            held.setdefault(key, []).append({key: row[key] for key in ANSWERED[verb] if key in row})
     return {key: digest(rows if verb == "residency" else rows[0]) for key, rows in held.items()}
 
 
@@ -148,19 +152,6 @@ def _restarted(pack: Pack, account: Account) -> Iterator[Problem]:
         yield Problem("restart", text.fill(p=where, h=account.host), where)
 
 
-def digest(answer: Any) -> str:
-    """Return the SHA-256 (hex) of an answer in the probe's canonical form: compact ASCII JSON with keys in order."""
-    return hashlib.sha256(_canonical(answer).encode("ascii")).hexdigest()
-
-
-def _canonical(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{json.dumps(key)}:{_canonical(value[key])}" for key in sorted(value)) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(_canonical, value)) + "]"
-    return json.dumps(float(value) if isinstance(value, Decimal) else value)  # a float that was written as its shortest form reads back as itself
-
-
 def _ports(bundle: Bundle, pack: Pack, accounts: Mapping[str, Account]) -> Iterator[Problem]:
     """Yield where a reading of the storage ports is not that of a host of the job: they are its ports, told with its own stamps."""
     where = pack.path(PORTS)
@@ -168,7 +159,7 @@ def _ports(bundle: Bundle, pack: Pack, accounts: Mapping[str, Account]) -> Itera
     for row in readings if isinstance(readings, list) else ():
         account, told = accounts.get(str(at(row, "on", "host"))), count(at(row, "mono_ns"))
         boots = {at(row, "boot_id"), at(row, "on", "boot_id")}
-        if account is None or boots != {account.boot_id} or told is None or not _within(row, account):
+        if account is None or boots != {*account.boots[-1:]} or told is None or not _within(row, account):
             text = Text(
                 "{p}: a reading is not what {h} answered in the boot in which its attendant ran.", "{p}：某次读数不是 {h} 在其代理所在开机内的应答。"
             )
@@ -176,7 +167,7 @@ def _ports(bundle: Bundle, pack: Pack, accounts: Mapping[str, Account]) -> Itera
 
 
 def _within(row: Mapping[str, Any], account: Account) -> bool:
-    return count(at(row, "on", "mono_ns")) in account.answered.get("ports", {})
+    return (at(row, "on", "boot_id"), count(at(row, "on", "mono_ns"))) in account.answered.get("ports", {})
 
 
 def _order(pack: Pack) -> Iterator[Problem]:
@@ -184,7 +175,7 @@ def _order(pack: Pack) -> Iterator[Problem]:
     for name in ROWS:
         for row in _of(pack, name):
             phase, tier, when = str(row.get("phase") or "measure"), row.get("tier"), str(row.get("when"))
-            sent, ended = _edges(pack, phase, tier)
+            sent, ended = _edges(pack, phase, tier, row.get("boot_id"))
             if sent is None or ended is None or when == "after_cool":
                 continue
             asked, answered = count(at(row, "on", "asked_ns")), count(at(row, "on", "answered_ns"))
@@ -197,25 +188,19 @@ def _order(pack: Pack) -> Iterator[Problem]:
                 yield Problem("order", text.fill(p=pack.path(name), n=row.get("seq"), w=when), pack.path(name))
 
 
-def _edges(pack: Pack, phase: str, tier: Any) -> tuple[int | None, int | None]:
-    """Return when the first request of a phase was sent and the last one ended (ns of the driver's clock), None where there is none."""
+def _edges(pack: Pack, phase: str, tier: Any, boot_id: Any) -> tuple[int | None, int | None]:
+    """Return when the first request of a phase was sent and the last one ended (ns of the driver's clock), None where there is none.
+
+    Of a soak of several boots they are those of the boot that the row names.
+    """
     if pack.records is not None:
         inside = pack.records if phase in ("soak", "measure") else None
+        if inside is not None and isinstance(boot_id, str):
+            boots = inside.boots
+            inside = inside.where(inside.boot == (boots.index(boot_id) if boot_id in boots else -1))
         return (int(inside.sent.min()), int(inside.end.max())) if inside is not None and len(inside) else (None, None)
     requests = pack.of(phase, tier if isinstance(tier, int) else None)
     return (min(r.sent_ns for r in requests), max(r.end_ns for r in requests)) if requests else (None, None)
-
-
-def _samples(pack: Pack, account: Account) -> Iterator[Problem]:
-    """Yield where samples of a soak are not all of the engine's host in its boot, or not as many as it gave: none may be left out."""
-    if pack.samples is not None and pack.samples.places != frozenset({(account.host, account.boot_id)}):
-        text = Text("{p}: not all samples are of {h} in the boot in which its attendant ran.", "{p}：并非所有样本都来自 {h} 在其代理所在的开机。")
-        yield Problem("host", text.fill(p=pack.path("telemetry.jsonl"), h=account.host), pack.path("telemetry.jsonl"))
-    given = len(account.answered.get("sample", {}))
-    if pack.samples is not None and len(pack.samples) != given:
-        text = Text("{p}: {n} samples are here, and {h} gave {m}.", "{p}：此处有 {n} 个样本，而 {h} 给出 {m} 个。")
-        where = pack.path("telemetry.jsonl")
-        yield Problem("host", text.fill(p=where, n=len(pack.samples), h=account.host, m=given), where)
 
 
 def clocks_known(packs: Sequence[Pack]) -> Text | None:

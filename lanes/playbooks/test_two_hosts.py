@@ -34,7 +34,15 @@ from tests.engine_kit import drive, ended, make_attempt
 from tests.integration.playbook_lab import ATTEMPT, PlaybookLab, playbook_lab
 from tests.ports import free_port
 
-SMALL = {"tiers": [2, 4], "requests_per_run": {"min": 20, "per_concurrency": 5}, "context_tokens": 8192, "warmup_requests": 2, "identity_repeats": 4}
+CELLS = {"checkpoint": {"bytes": 1 << 20}, "tier_read": {"bytes": 1 << 20, "threads": 2}}
+SMALL = {
+    "cells": list(CELLS),
+    "tiers": [2, 4],
+    "requests_per_run": {"min": 20, "per_concurrency": 5},
+    "context_tokens": 8192,
+    "warmup_requests": 2,
+    "identity_repeats": 4,
+}
 THERE = ("hbm_cold", "page_cache_cold", "engine_restarted_cold", "external_hits", "device_bytes", "store_complete", "equal_work", "failures")
 
 
@@ -67,7 +75,7 @@ def lab() -> Iterator[PlaybookLab]:
 
 def variables(lab: PlaybookLab, step: StepSpec, fence: int, gate: str) -> dict[str, Any]:
     given = {"key": step.key, "timeout_s": step.timeout_s, **step.params}
-    known = lab.variables(given, attempt={"fence": fence, "gate": gate, "id": f"{ATTEMPT}-{gate.lower()}"})
+    known = lab.variables(given, attempt={"fence": fence, "gate": gate, "id": f"{ATTEMPT}-{gate.lower()}"}, site={"cells": CELLS})
     known["site"]["engine"]["physics"]["hbm_tokens"] = 65536
     job = f"{ATTEMPT}-{gate.lower()}-{step.key}"
     return {**known, "plan": json.loads(plan().canonical()), "step": given, "job": {"id": job, "offsets": {}, "attend_key": "7c" * 32}}
@@ -126,6 +134,8 @@ def test_g2_and_g3_of_two_hosts_bring_all_evidence_and_prove_what_rests_on_the_e
     document = judge(g3.bundle())
     assert check(document, "g3.evidence")["verdict"] == "pass", check(document, "g3.evidence")["reason"]
     holds(document)
+    cells = [json.loads(line) for line in g3.files["evidence/run-2/load01/cells.jsonl"].splitlines()]
+    assert [(row["cell"], row["cold"], row["on"]["host"]) for row in cells] == [("checkpoint", True, "gpu01"), ("tier_read", True, "gpu01")], cells
 
     one_host = replace(g3, files={**g3.files})
     one_host.inputs(lambda d: d["hosts"].update(engine=["load01"]))
@@ -154,7 +164,7 @@ def test_the_service_starts_asks_and_collects_both_hosts_and_no_event_shows_thei
         attempt_id = make_attempt(*steps, hosts=hosts)
         with write_session() as s:
             engagement = s.get_one(Engagement, s.get_one(Attempt, attempt_id).engagement_id)
-            engagement.targets = {**own.variables()["site"], **engagement.targets}
+            engagement.targets = {**own.variables()["site"], "cells": CELLS, **engagement.targets}
         attempt = drive(attempt_id, until=ended)
         assert attempt.status == "finished", attempt.problem
     with read_session() as s:

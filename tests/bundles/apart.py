@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gates.model import StepKind, StepSpec
-from gates.rules.attended import ANSWERED, digest
+from gates.rules.attend_account import digest
+from gates.rules.attended import ANSWERED
 from tests.bundles.evidence import ATTEMPT, Evidence, dumped, journal
 
 ENGINE_HOST, THERE = "gpu09", "b009-0007"

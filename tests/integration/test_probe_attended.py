@@ -40,15 +40,26 @@ class Two:
         given = spec["soak"] or {}
         attend = {"schema": 1, "job": job, "kind": "attend", "fence": 1, "host": "gpu01", "engine": spec["engine"], "silence_s": silence_s}
         attend.update(listen={k: self.place[k] for k in ("address", "port")}, limits={"disk_quota_bytes": 1 << 22, "deadline_s": 300})
-        attend["soak"] = {key: given[key] for key in ("injections",) if key in given} or None
-        for root, one, secret in (("there", attend, KEY), ("here", spec, key)):
-            path = write(self.folder / f"{root}-spec.json", {**one, "attend_key": secret})
-            assert probe(self.pyz, "job", "start", "--root", self.folder / root, "--spec", path)["state"] == "started"
-            path.unlink()
+        attend.update({"cells": spec["cells"]} if spec.get("cells") else {})
+        attend["soak"] = {key: given[key] for key in ("injections",) if key in given} if spec["kind"] == "soak" else None
+        self.orders = {"there": {**attend, "attend_key": KEY}, "here": {**spec, "attend_key": key}}
+        assert self.order() == {"there": "started", "here": "started"}
         return SimpleNamespace(here=self.folder / "here" / "jobs" / job, there=self.folder / "there" / "jobs" / job)
 
+    def order(self):
+        """Order both jobs, as the start playbook does each time, and return what each host said."""
+        said = {}
+        for root, one in self.orders.items():
+            path = write(self.folder / f"{root}-spec.json", one)
+            said[root] = self.ask(root, "start", "--spec", path)["state"]
+            path.unlink()
+        return said
+
+    def ask(self, root, verb, *words):
+        return probe(self.pyz, "job", verb, "--root", self.folder / root, *words)
+
     def state(self, root, job):
-        return probe(self.pyz, "job", "poll", "--root", self.folder / root, "--job", job, "--max-bytes", 0)
+        return self.ask(root, "poll", "--job", job, "--max-bytes", 0)
 
     def ended(self, root, job):
         folder = self.folder / root / "jobs" / job
@@ -94,7 +105,11 @@ def two():
 def whole():
     """Give two hosts on which one whole run was measured."""
     with two_hosts() as made:
-        yield made, made.start("apart", arm={"engine.tier.path": "kv"}, phases=PHASES)
+        (made.folder / "model").mkdir()
+        (made.folder / "model" / "weights.bin").write_bytes(b"w" * 8192)
+        cells = [{"cell": "checkpoint", "bytes": 1}, {"cell": "tier_read", "bytes": 65536, "threads": 2}]
+        cells.append({"cell": "model_load", "weights": str(made.folder / "model")})
+        yield made, made.start("apart", arm={"engine.tier.path": "kv"}, phases=PHASES, cells=cells)
 
 
 def problems(folders):
@@ -119,7 +134,7 @@ def test_a_load_generator_of_its_own_runs_a_whole_job_and_every_row_of_the_engin
     end = two.ended("here", "apart")["exit"]
     assert (end["outcome"], end["error"]) == ("done", None), (job.here / "job.log").read_text()
     phases = lines(job.here / "phases.jsonl")
-    assert [p["phase"] for p in phases] == ["store", "cool", "warmup", "canary", "measure", "measure"]
+    assert [p["phase"] for p in phases] == ["store", "cool", "warmup", "canary", "measure", "measure", "cell", "cell", "cell"]
     assert all(p["ok"] for p in phases), phases
     there = two.ended("there", "apart")
     assert (there["exit"]["outcome"], there["exit"]["error"]) == ("done", None), (job.there / "job.log").read_text()
@@ -136,6 +151,12 @@ def test_a_load_generator_of_its_own_runs_a_whole_job_and_every_row_of_the_engin
         assert after["engine_io"]["read_bytes"] - before["engine_io"]["read_bytes"] >= requests * 512 * 256
     assert json.loads((job.here / "engine.json").read_text())["hash_seed"] is not None
     assert problems(job) == []
+
+    checkpoint, tier, load = lines(job.here / "cells.jsonl")
+    assert [(row["cell"], row["cold"]) for row in (checkpoint, tier, load)] == [("checkpoint", True), ("tier_read", True), ("model_load", True)]
+    assert {on["host"] for on in (checkpoint["on"], tier["on"], load["on_before"], load["on_after"])} == {"gpu01"}
+    assert (checkpoint["dir"], tier["bytes"], load["bytes"]) == (str(two.folder), 65536, 8192)
+    assert load["started_ns"] < load["healthy_ns"] < load["ended_ns"]
 
     files = [path for root in ("here", "there") for path in (two.folder / root).rglob("*") if path.is_file()]
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
@@ -175,5 +196,11 @@ def test_rows_that_the_engines_host_does_not_bear_out_are_a_problem(whole):
     assert "is not what gpu01 answered" in spoilt(cold, lambda rows: rows[1].update(resident_bytes=0, bytes=rows[1]["bytes"] + 1))
     assert "not taken on that side" in spoilt(counters, lambda rows: rows[2]["on"].update(answered_ns=2**62))
     assert "not taken on that side" in spoilt(cold, lambda rows: rows[-1]["on"].update(asked_ns=1))
+    cells = job.here / "cells.jsonl"
+    assert "the cell checkpoint is not what gpu01 measured" in spoilt(cells, lambda rows: rows[0].update(ended_ns=rows[0]["ended_ns"] - 1))
+    assert "the cell tier_read is not what gpu01 measured" in spoilt(cells, lambda rows: rows[1].pop("on"))
+    assert "the cell model_load is not what gpu01 measured" in spoilt(cells, lambda rows: rows[2]["proof"].update(resident_bytes=1))
+    assert "the cell model_load is not what gpu01 measured" in spoilt(cells, lambda rows: rows[2].update(started_ns=1))
+    assert "the cell checkpoint is not what gpu01 measured" in spoilt(cells, lambda rows: [rows[0].pop("on"), rows[0].update(problem="x")])
     assert "in one boot" in spoilt(asked, lambda rows: rows[0].update(boot_id="another"))
     assert "is not what gpu01 answered" in spoilt(asked, lambda rows: [row.update(mono_ns=row["mono_ns"] + 1) for row in rows])

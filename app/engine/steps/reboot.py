@@ -2,6 +2,9 @@
 
 The target's probe tells that a reboot cut its soak off. The step then orders the job again: its host is made ready anew (mounts, engine), and the
 probe goes on behind its own journals. Not more often than the plan lets the clock restart: what is judged then could not pass any more.
+
+Of a load generator and an engine host the reboot of one cuts off the job there and parts the other's from it: both are ordered again, with one
+key.
 """
 
 from __future__ import annotations
@@ -18,11 +21,15 @@ BOOTS = "boots_before"  # in a step's memory: in how many boots its job ran befo
 
 
 def may_go_on(ctx: Ctx, replies: Mapping[str, Mapping[str, Any]], memo: Mapping[str, Any]) -> bool:
-    """Tell whether every host that does not run the job any more lost it by a reboot, and the plan lets the clock restart once more."""
+    """Tell whether a reboot of a host ended the job on all its hosts, and the plan lets the clock restart once more.
+
+    An attendant that still waits for a driver whose host rebooted is waited for: it may have another key than this node would give the driver.
+    """
     if (ctx.current.spec.get("params") or {}).get("kind") != "soak":
         return False
     most = int(((ctx.plan.get("g4") or {}).get("clock") or {}).get("restarts_max") or 0)
-    return int(memo.get(BOOTS, 0)) < most and all(reply.get("rebooted") is True for reply in replies.values())
+    cut = [reply.get("rebooted") is True for reply in replies.values() if reply.get("rebooted") is True or reply.get("parted") is True]
+    return int(memo.get(BOOTS, 0)) < most and len(cut) == len(replies) and any(cut)
 
 
 def boots_before(replies: Iterable[Mapping[str, Any]]) -> int:

@@ -20,6 +20,7 @@ EVENT_WORDS = {
     "engine_restart": ("engine restart", "引擎重启"),
     "host_rebooted": ("host reboot", "主机重启"),
     "injection": ("injection", "故障注入"),
+    "injection_undone": ("injection ended after a reboot", "重启后结束注入"),
     "canary": ("answers changed", "回答变化"),
     "gap": ("gap in the samples", "采样缺口"),
 }

@@ -9,7 +9,9 @@ from gates.steps import run_step, soak_step, with_clients
 from tests.unit.probe.kit import ROOT
 
 sys.path.insert(0, str(ROOT / "playbooks" / "roles" / "arm" / "filter_plugins"))
+from arm_attend import arm_attend, arm_driven
 from arm_job import arm_job, kv_bytes
+from probe.errors import ProbeError
 from probe.jobspec import check
 from probe.preflight import journal_bytes
 
@@ -50,6 +52,19 @@ def test_cells_come_with_the_settings_of_their_arm_and_of_the_simulated_rack():
     baseline = run_step(plan, key="run-1", arm="baseline", run_index=1, prompts="g3", store=True)
     with pytest.raises(ValueError, match=r"targets\.cells\.model_load lacks weights"):
         job(baseline, site)
+
+
+def test_an_attendant_has_the_cells_of_the_job_that_it_serves_but_for_its_clients_and_knows_whether_that_is_a_soak():
+    plan, place = parse_plan({"workload": {"cells": ["checkpoint", "fio"]}}), {"host": "gpu01", "address": "10.0.0.11", "port": 18460}
+    site = {"cells": {"checkpoint": {"bytes": 9}, "fio": {"bytes": 9}}}
+    made = job(run_step(plan, key="run-2", arm="candidate", run_index=2, prompts="g3", store=True), site)
+    made["cells"].append({"cell": "client", "tool": "aiperf", "argv": ["aiperf"], "result": "r.json", "file": "client-aiperf-c8.json"})
+    assert [row["cell"] for row in check(arm_driven(made, "load01", place))["cells"]] == ["checkpoint", "fio", "client"]
+    attendant = check(arm_attend(made, place))
+    assert (attendant["cells"], attendant["soak"]) == (made["cells"][:2], None)
+    with pytest.raises(ProbeError, match="a client drives the engine from the load generator"):
+        check({**attendant, "cells": made["cells"]})
+    assert check(arm_attend(job(soak_step(parse_plan()), {}), place))["soak"] == {}  # by that it goes on after a reboot
 
 
 def test_the_weights_of_a_model_load_are_those_that_the_engine_loads():

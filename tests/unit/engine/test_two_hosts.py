@@ -14,6 +14,7 @@ from app.engine import drive, reconcile
 from app.engine.attend_key import _secret, key_of
 from app.engine.steps.job import may_have_it
 from app.engine.steps.journal import chunks, never_began
+from app.engine.steps.reboot import may_go_on
 from app.targets.inventory import Inventory
 from gates.model import ATTENDED
 
@@ -74,3 +75,32 @@ def test_a_job_has_one_key_of_its_own_which_no_event_may_show(state: Path) -> No
     (state / "attend.secret").write_bytes(b"half")
     with pytest.raises(ValueError, match="holds 4 bytes"):
         _secret(state / "attend.secret")
+
+
+CUT, APART, ON, OVER = {"state": "dead", "rebooted": True}, {"state": "exited", "parted": True}, {"state": "running"}, {"state": "exited"}
+
+
+@pytest.mark.parametrize(
+    ("driver", "attendant", "goes_on"),
+    [
+        (APART, CUT, True),  # the engine's host rebooted
+        (CUT, APART, True),  # the load generator did
+        (CUT, ON, False),  # and its attendant still waits for it
+        (CUT, CUT, True),
+        (ON, CUT, False),  # the driver has yet to notice
+        (APART, APART, False),  # the network between was cut: nobody rebooted
+        (APART, {"state": "dead"}, False),  # the attendant died within one boot
+        (CUT, OVER, False),
+        (OVER, CUT, False),
+    ],
+)
+def test_a_soak_of_two_hosts_is_ordered_again_when_one_rebooted_and_the_other_lost_it(
+    driver: dict[str, Any], attendant: dict[str, Any], goes_on: bool
+) -> None:
+    site = Inventory({ATTENDED: ["gpu01"], "engine": ["gpu01"], "loadgen": ["load01"]}, {})
+    ctx: Any = SimpleNamespace(
+        current=SimpleNamespace(spec={"params": {"kind": "soak"}}), plan={"g4": {"clock": {"restarts_max": 2}}}, inventory=site
+    )
+    replies = {"load01": driver, "gpu01": attendant}
+    assert may_go_on(ctx, replies, {}) is goes_on
+    assert may_go_on(ctx, replies, {"boots_before": 2}) is False

@@ -156,7 +156,8 @@ def test_what_one_of_two_hosts_does_not_bear_out_is_never_a_pass_and_is_named(ca
 
 def told_again(evidence: Evidence, name: str, edit: Callable[[list[dict[str, Any]]], Any]) -> Evidence:
     """Edit rows of the first run, and let the accounts of both hosts bear them out: what was edited is then what the host saw."""
-    from gates.rules.attended import ANSWERED, ROWS, digest
+    from gates.rules.attend_account import digest
+    from gates.rules.attended import ANSWERED, ROWS
 
     evidence.lines("run-1", name, edit)
     verb = ROWS[name]

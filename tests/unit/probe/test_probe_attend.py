@@ -1,7 +1,9 @@
 """The attendant answers its own job and nobody else, does what its verbs say and nothing else, and does it once."""
 
+import hashlib
 import http.client
 import json
+import os
 import threading
 import time
 from types import SimpleNamespace
@@ -10,10 +12,12 @@ import pytest
 from probe import attend, attend_seal
 from probe.attended import AttendedHost
 from probe.errors import ProbeError, Refused
+from probe.files import canonical
 from probe.jobspec import check
 
 from tests.ports import free_port
 from tests.unit.probe.kit import job_spec
+from tests.unit.probe.test_probe_cells import disk  # noqa: F401 - a folder on a real disk, whose page cache can be emptied
 
 KEY = bytes(range(32))
 
@@ -108,6 +112,23 @@ def test_what_bears_no_seal_of_the_job_is_refused_and_keeps_nobody_alive(served,
     assert not (served.folder / "done").exists()
 
 
+def test_a_cell_is_measured_on_the_engines_host_by_its_own_specification_and_accounted_for(served, disk):  # noqa: F811 - the fixture
+    served.attendant.host.engine["kv_dirs"] = [disk]
+    served.attendant.host.cells["tier_read"] = {"cell": "tier_read", "bytes": 9000, "threads": 1}
+    with open(os.path.join(disk, "kv"), "wb") as file:
+        file.write(b"k" * 9000)
+    host = driver(served)
+    row = host.cell("tier_read")
+    assert (row.pop("on")["host"], row["bytes"], row["cold"], row["proof"]["dir"]) == ("gpu01", 9000, True, disk)
+    assert served.job.rows[-1][1]["sha256"] == hashlib.sha256(canonical(row)).hexdigest()
+    served.attendant.host.cells["checkpoint"] = {"cell": "checkpoint"}
+    with pytest.raises(ProbeError, match=r"gpu01: The settings of the cell checkpoint are not usable: KeyError 'bytes'"):
+        host.cell("checkpoint")
+    with pytest.raises(ProbeError, match="none that it takes"):
+        host.cell("fio")  # of which its specification says nothing
+    host.close("done")
+
+
 def test_a_body_that_is_not_the_sealed_one_is_refused(served):
     sealed = attend_seal.seal(KEY, attend_seal.ASK, "a-run", served.attendant.session, 1, "n", json.dumps(ask("process")).encode())
     assert post(served, ask("drop"), seal=sealed)[0] == 401
@@ -162,7 +183,7 @@ def test_a_verb_or_an_argument_that_the_specification_does_not_know_is_refused(s
 
 def test_no_verb_takes_a_path_a_command_or_an_address():
     names = {name for wanted in attend.checked.__globals__["VERBS"].values() for name in wanted}
-    assert names == {"verb", "timeout", "instances", "needed", "lacking_array_is_fine", "label"}
+    assert names == {"verb", "timeout", "instances", "needed", "lacking_array_is_fine", "label", "kind", "drop"}  # `kind` is one of its own cells
 
 
 @pytest.mark.parametrize(
@@ -281,7 +302,7 @@ def test_a_key_stands_in_no_specification_that_is_written():
         (attend_spec(0), "listen.port"),
         (job_spec("a-run", 1, attendants=[{"host": "gpu01", "address": "127.0.0.2", "port": 7}]), "a host of its own, other than the job's"),
         (job_spec("a-run", 1, attendants=[{}, {}]), r"attendants\[1\].engine is missing"),
-        (job_spec("a-run", 1, attendants=[{"host": "b", "address": "127.0.0.2", "port": 7}], cells=[{"cell": "fio"}]), "cells fio"),
+        (attend_spec(7, cells=[{"cell": "fio"}, {"cell": "fio"}]), "cells must be a list"),
     ],
 )
 def test_a_specification_that_cannot_work_is_refused_before_anything_starts(spec, field):

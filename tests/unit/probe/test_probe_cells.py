@@ -11,7 +11,7 @@ import tempfile
 
 import pytest
 from probe import pack, vitals
-from probe.cells import weight_files
+from probe.cells_host import weight_files
 from probe.cells_io import NAME, read_tier, write_checkpoint
 from probe.cells_tools import bandwidth_matrix, raw_fio, steady
 from probe.coldness import drop_cache, residency

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _SPARE_S = 600  # an attendant outlives its job by this at most; silence ends it long before
+_CLIENT = "client"  # the cell that drives the engine from the load generator; all others are measured here
 _QUOTA = 500_000_000  # bytes of its journal
 
 
@@ -42,6 +43,7 @@ def arm_driven(job: Mapping[str, Any], driver: str, hosts: Sequence[Mapping[str,
 def arm_attend(job: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any]:
     """Return the file of the attendant that serves a job on an engine host. It bears the job's id, and nothing of its load."""
     soak, limits = job.get("soak") or {}, job["limits"]
+    cells = [row for row in job.get("cells") or () if row["cell"] != _CLIENT]
     kept = {key: soak[key] for key in ("counters", "injections") if key in soak}
     return {
         "schema": 1,
@@ -51,7 +53,8 @@ def arm_attend(job: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any
         "host": host["name"],
         "listen": dict(host["attend"]),
         "engine": job["engine"],
-        "soak": kept or None,
+        "soak": kept if job["kind"] == "soak" else None,  # by that the probe knows whether it goes on after a reboot
+        **({"cells": cells} if cells else {}),
         **{key: job[key] for key in ("ports", "path_prefix") if key in job},
         "limits": {
             **{key: limits[key] for key in ("start_timeout_s", "stop_timeout_s", "idle_timeout_s") if key in limits},

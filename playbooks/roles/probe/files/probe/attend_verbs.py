@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict
 
+from probe.cells_host import MEASURES
 from probe.engine_host import LocalHost
 from probe.errors import ProbeError
 
@@ -36,6 +37,10 @@ def _planned(value: Any, host: LocalHost) -> bool:
     return isinstance(value, str) and value in host.injections
 
 
+def _measured_here(value: Any, host: LocalHost) -> bool:
+    return isinstance(value, str) and value in MEASURES and value in host.cells
+
+
 # Each verb is a method of LocalHost of that name; these are its arguments, and what each may be.
 VERBS: Dict[str, Dict[str, Callable[[Any, LocalHost], bool]]] = {
     "process": {},
@@ -56,9 +61,12 @@ VERBS: Dict[str, Dict[str, Callable[[Any, LocalHost], bool]]] = {
     "health": {},
     "sample": {},
     "inject": {"label": _planned, "verb": _start_or_stop},
+    "cell": {"kind": _measured_here},
+    "weights": {"drop": _flag},
 }
-BREATHES = ("control",)  # takes `sleep`, which ends it when whoever asked has given up
-ACCOUNTED = ("reading", "residency")  # what claims rest on: the digest of the answer stands in asked.jsonl too, so no driver can change it
+BREATHES = ("control", "cell")  # take `sleep`, which ends it when whoever asked has given up
+# What claims rest on: the digest of the answer stands in asked.jsonl too, so no driver can change it.
+ACCOUNTED = ("reading", "residency", "cell", "weights")
 UNWRITTEN = ("process", "health")  # asked several times a second; all else stands in asked.jsonl
 
 

@@ -35,6 +35,7 @@ class AttendedHost:
         self.stop_s = float(limits.get("stop_timeout_s") or STOP_S)
         self.name = str(where["host"])
         self._lost_s = float(where.get("lost_s") or attend_seal.LOST_S)
+        self.boot_id = ""  # of that host, known from the greeting on
         self._session, self._seq = "", 0
         self._lock, self._over = threading.Lock(), threading.Event()
         self._line: Optional[http.client.HTTPConnection] = None
@@ -130,6 +131,14 @@ class AttendedHost:
         found: Optional[int] = self._ask("inject", label=label, verb=verb)["answer"]
         return found
 
+    def cell(self, kind: str, _: Callable[[float], None] = time.sleep) -> Dict[str, Any]:
+        """Let a cell be measured there, by that host's clock."""
+        return self._row("cell", kind=kind)
+
+    def weights(self, drop: bool) -> Dict[str, Any]:
+        """Return what the engine there loads and what was read of it so far; with `drop` it is put out of memory before."""
+        return self._row("weights", drop=drop)
+
     def close(self, outcome: str) -> None:
         """Say goodbye, so that the attendant ends. One that does not hear it ends of the silence."""
         self._over.set()
@@ -179,7 +188,8 @@ class AttendedHost:
 
     def _greet(self) -> None:
         """Get to know the attendant: its session makes every later word one to it alone."""
-        found = self._exchange({"verb": attend_seal.HELLO, "args": {}}, self._lost_s)["answer"]
+        told = self._exchange({"verb": attend_seal.HELLO, "args": {}}, self._lost_s)
+        found, self.boot_id = told["answer"], str(told["at"]["boot_id"])
         if found["host"] != self.name:
             raise ProbeError("attendant", "%s answers as %s; the job is not for that host." % (self._place(), found["host"]))
         self._session, self._seq = str(found["session"]), int(found["seq"])
@@ -195,7 +205,7 @@ class AttendedHost:
                 return self._once(body, seq, nonce, patience_s)
             except (OSError, http.client.HTTPException) as error:
                 self._hang_up()
-                if time.monotonic() > end or self._job.why_stop() in ("stopped", "deadline"):
+                if time.monotonic() > end or self._job.why_stop() in ("stopped", "deadline", "given_up"):
                     raise ProbeError(
                         "attendant",
                         "The attendant on %s (%s) gave no answer for %d s: %s. Look whether that host and the network between are up."

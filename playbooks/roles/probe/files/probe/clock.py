@@ -21,6 +21,11 @@ def boot_id() -> str:
     return _BOOT[0]
 
 
+def both(here: str, there: str) -> str:
+    """Return the name of what two boots have in common, HERE+THERE: the driver's and that of the engine's host. A reboot of either ends it."""
+    return "%s+%s" % (here, there)
+
+
 def boot_wall_ns() -> int:
     """Return the wall time of the boot in ns, from /proc/stat (whole seconds); 0 where it is not offered."""
     try:

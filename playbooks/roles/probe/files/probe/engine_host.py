@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional
 
-from probe import clock, engine_words, metrics, proc, vitals
+from probe import cells_host, clock, engine_words, metrics, proc, vitals
 from probe.coldness import diskstats, drop_cache, mountstats, residency
 from probe.engine_control import process, tail
 from probe.engine_family import Family
@@ -48,6 +48,7 @@ class LocalHost:
         self.family = Family(self.engine.get("group"))
         soak = spec.get("soak") or {}
         self.injections: Dict[str, Dict[str, Any]] = {row["label"]: row for row in soak.get("injections") or []}
+        self.cells: Dict[str, Dict[str, Any]] = {row["cell"]: row for row in spec.get("cells") or []}
         self.watch = Watch(soak.get("counters"), self.engine.get("array_stats"), spec.get("ports"))
         self._last: Optional[Dict[str, Any]] = None
         self._told: List[Dict[str, Any]] = []
@@ -251,6 +252,14 @@ class LocalHost:
                 child.kill()
                 child.wait()
                 return 124
+
+    def cell(self, kind: str, sleep: Sleep = time.sleep) -> Dict[str, Any]:
+        """Measure a cell of the job file that needs no request (probe.cells_host); `sleep` may raise, then it ends."""
+        return cells_host.measure(self.engine, self.cells[kind], lambda: sleep(0))
+
+    def weights(self, drop: bool) -> Dict[str, Any]:
+        """Return what the engine loads and what was read of it so far; with `drop` it is put out of memory before, with the proof."""
+        return cells_host.weights(self.engine, self.cells["model_load"], drop)
 
     def close(self, outcome: str) -> None:
         """Let go of the host at the job's end."""

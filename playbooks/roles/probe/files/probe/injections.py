@@ -49,7 +49,7 @@ class Injections:
             self._carry_out(planned)
 
     def _carry_out(self, planned: Dict[str, Any]) -> None:
-        row: Dict[str, Any] = {"label": planned["label"], "action": planned.get("action"), "from_ns": clock.mono_ns(), "boot_id": clock.boot_id()}
+        row: Dict[str, Any] = {"label": planned["label"], "action": planned.get("action"), "from_ns": clock.mono_ns(), "boot_id": self._job.boot_id}
         self._say("injection_begins", row)
         self._job.journals.flush()
         restart = planned.get("action") == RESTART

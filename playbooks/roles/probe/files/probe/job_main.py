@@ -77,6 +77,25 @@ class Job:
         self._given_up = self._given_up or why
 
     @property
+    def boot_id(self) -> str:
+        """Return the boot that what is recorded belongs to: the host's, of a soak of two hosts that of both (probe.clock.both)."""
+        return self.journals.boot_id
+
+    def beside(self, there: str) -> None:
+        """Let a soak stamp its rows by the boot of the engine's host, too: what a reboot of either host parts is no stretch of one clock.
+
+        A pair of boots that is on record already ends the job: within one boot of both hosts nobody can tell a site's fault from ours.
+        """
+        pair = clock.both(clock.boot_id(), there)
+        if pair in self.earlier.stretches:
+            raise ProbeError(
+                "attendant",
+                "The attendant was lost and neither host has rebooted since. Within one boot nobody can tell a site's fault from the product's, so "
+                "the soak does not go on; what was recorded is kept and judged.",
+            )
+        self.journals.boot_id = pair
+
+    @property
     def records(self) -> int:
         """Return how many requests are on record; an attendant makes none."""
         return self.journals.counts.get("records.jsonl", 0)
@@ -106,7 +125,7 @@ class Job:
         self.check()
         self.progress.update(phase=name, tier=tier, done=0, total=total)
         row: Dict[str, Any] = {"phase": name, "tier": tier, "started_ns": clock.mono_ns(), "ended_ns": 0, "started_wall_ns": clock.wall_ns()}
-        row.update(boot_id=clock.boot_id(), ok=True, detail={})
+        row.update(boot_id=self.boot_id, ok=True, detail={})
         try:
             yield row
         except BaseException as error:
@@ -208,6 +227,8 @@ def _on_the_engines_hosts(job: Job, key: bytes, work: Callable[[Job, List[Any]],
             hosts.append(AttendedHost(job, where, key))
         if not away:
             hosts.append(LocalHost(job.spec, job.folder))
+        if away and job.kind == "soak":
+            job.beside(hosts[0].boot_id)
         work(job, hosts)
         outcome = "done"
     except Ended as error:
@@ -239,7 +260,7 @@ def _mark_started(folder: str) -> None:
 def _heartbeat(job: Job, ended: threading.Event) -> None:
     n = 0
     while True:
-        row = {"job": job.spec["job"], "pid": os.getpid(), "n": n, "wall_ns": clock.wall_ns(), "mono_ns": clock.mono_ns(), "boot_id": clock.boot_id()}
+        row = {"job": job.spec["job"], "pid": os.getpid(), "n": n, "wall_ns": clock.wall_ns(), "mono_ns": clock.mono_ns(), "boot_id": job.boot_id}
         row.update(job.progress, records=job.records)
         with contextlib.suppress(OSError, ProbeError):
             write_json(os.path.join(job.folder, "heartbeat.json"), row, durable=False)
@@ -251,7 +272,8 @@ def _heartbeat(job: Job, ended: threading.Event) -> None:
 
 def _exit(folder: str, job: Optional[Job], outcome: str, error: Optional[Dict[str, str]]) -> None:
     records = job.records if job else 0
-    row: Dict[str, Any] = {"job": os.path.basename(folder), "ended_wall_ns": clock.wall_ns(), "ended_ns": clock.mono_ns(), "boot_id": clock.boot_id()}
+    row: Dict[str, Any] = {"job": os.path.basename(folder), "ended_wall_ns": clock.wall_ns(), "ended_ns": clock.mono_ns()}
+    row["boot_id"] = job.boot_id if job else clock.boot_id()
     row.update(outcome=outcome, error=error, records=records, last_seq=records - 1)
     failures: List[str] = []
     for _ in range(5):

@@ -6,7 +6,8 @@ Who is alive is told by a flock and by nothing else. The starter takes it and ha
     lock free, no `started`          it never ran; starting is safe
     lock free, `started`, exit.json  it ended by itself
     lock free, `started`, no exit    it died; it is never run again, since a measured request may have happened. Only a soak that a reboot of the
-                                     host cut off goes on, in the new boot and behind its own journals (probe.reboot)
+                                     host cut off goes on, in the new boot and behind its own journals; of two hosts, also beside the one
+                                     that rebooted (probe.reboot)
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ def job_dir(root: str, job: str) -> str:
 def start(root: str, spec: Dict[str, Any], key: bytes = b"") -> Dict[str, Any]:
     """Start the job or adopt the one that is there. Return {job, state: started|adopted|resumed, job_state, expected_s, boots_before, kept}.
 
-    `resumed`: a soak goes on after a reboot of the host. `boots_before`: in how many boots it ran before; `kept`: {journal: bytes}, how much of its
-    journals was whole when the present boot took them over. `key`: that a job and its attendant share; it goes to the process, and into no file.
+    `resumed`: a soak, or what attends to one, goes on after a reboot of its host or of the other. `boots_before`: in how many boots it ran
+    before; `kept`: {journal: bytes}, how much of its journals was whole when the present boot took them over. `key`: that a job and its attendant
+    share; it goes to the process, and into no file.
     """
     check(spec)
     folder, fence = job_dir(root, spec["job"]), int(spec["fence"])
@@ -48,7 +50,7 @@ def start(root: str, spec: Dict[str, Any], key: bytes = b"") -> Dict[str, Any]:
     lock = _try_lock(folder)
     _same_or_refuse(folder, spec, fence)
     answer = {"job": spec["job"], "state": "adopted", "expected_s": _expected(spec)}
-    again = lock is not None and reboot.rebooted(folder, read_json(os.path.join(folder, "job.json")))
+    again = lock is not None and any(cut(folder, read_json(os.path.join(folder, "job.json"))) for cut in (reboot.rebooted, reboot.parted))
     if lock is None or (reboot.ever_started(folder) and not again):
         if lock is not None:
             os.close(lock)
@@ -180,7 +182,8 @@ def poll(
 ) -> Dict[str, Any]:
     """Return state, heartbeat, exit and what the journals hold beyond `offsets` (bytes), each chunk ending at a line end.
 
-    `rebooted`: the job is dead because the host rebooted, and is a soak that goes on once it is started again.
+    `rebooted`: the job is dead because the host rebooted, and is of a soak that goes on once it is started again. `parted`: it ended because it
+    lost the other host of such a soak, and goes on beside that one.
 
     `max_bytes` bounds the sum of all chunks; a single longer line is still given whole, so that a poll always gets on.
     The state is taken before the journals are read: after `exited` or `dead` a poll that returns no data has seen all.
@@ -194,7 +197,8 @@ def poll(
     if state == "absent":
         return answer
     answer["boots_before"] = reboot.boots_before(folder)
-    answer["rebooted"] = state == "dead" and reboot.rebooted(folder, read_json(os.path.join(folder, "job.json")))
+    spec = read_json(os.path.join(folder, "job.json"))
+    answer.update(rebooted=state == "dead" and reboot.rebooted(folder, spec), parted=state == "exited" and reboot.parted(folder, spec))
     answer["heartbeat"], answer["exit"] = read_json(os.path.join(folder, "heartbeat.json")), _exit(folder)
     left = max_bytes
     for name in sorted(os.listdir(folder)):

@@ -70,6 +70,9 @@ def _attendant(problems: List[str], spec: Dict[str, Any]) -> None:
         _positive(problems, spec, "silence_s", "attendant")
     if spec.get("soak"):
         _soak_extras(problems, _part(problems, spec, "soak"))
+    _cells(problems, spec)
+    if any(isinstance(row, dict) and row.get("cell") == CLIENT for row in spec.get("cells") or []):
+        problems.append("cells: a client drives the engine from the load generator, and this is none")
 
 
 def _attendants(problems: List[str], spec: Dict[str, Any]) -> None:
@@ -90,11 +93,8 @@ def _attendants(problems: List[str], spec: Dict[str, Any]) -> None:
         elif len(rows) > 1:
             problems.append("attendants[%d].engine is missing: of several hosts each has an engine of its own" % n)
     cells = [row.get("cell") for row in spec.get("cells") or [] if isinstance(row, dict)]
-    foreign = [cell for cell in cells if cell != CLIENT]
-    if foreign:
-        problems.append("the cells %s read and write on the engine's host, which is not this one" % ", ".join(map(str, foreign)))
     if len(rows) > 1 and (spec.get("kind") == "soak" or cells):
-        problems.append("a soak and third-party clients have one engine host, and attendants lists %d" % len(rows))
+        problems.append("a soak, cells and third-party clients have one engine host, and attendants lists %d" % len(rows))
 
 
 def _place(problems: List[str], part: Dict[str, Any], where: str) -> None:

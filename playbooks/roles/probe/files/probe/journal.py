@@ -37,6 +37,7 @@ class Journals:
         self._queue: Any = queue.SimpleQueue()
         self._failure: Optional[Ended] = None
         self._watchers: Dict[str, Callable[[Dict[str, Any]], None]] = {}
+        self.boot_id = clock.boot_id()  # that rows are stamped with; of a soak of two hosts it names the boots of both (Job.beside)
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
 
@@ -48,7 +49,7 @@ class Journals:
         if name not in self._fds:
             raise KeyError("%s is no journal of this job" % name)
         if stamped:
-            row = dict({"wall_ns": clock.wall_ns(), "mono_ns": clock.mono_ns(), "boot_id": clock.boot_id()}, **row)
+            row = dict({"wall_ns": clock.wall_ns(), "mono_ns": clock.mono_ns(), "boot_id": self.boot_id}, **row)
         self._queue.put((name, row))
 
     def watch(self, name: str, seen: Callable[[Dict[str, Any]], None]) -> None:

@@ -3,6 +3,10 @@
 It is no second throw. Every request of every boot stays in the journals and counts; the judge sees the reboot by the boot ids, and whether the
 soak clock restarts there is for both parties to say. Whatever else ends a job without an exit.json leaves it dead: within one boot nobody can
 tell a site's fault from ours.
+
+Of two hosts the reboot of one parts the other's job from it: the driver loses its attendant, or the attendant hears no driver any more. Either
+ends by that name, and goes on beside the other once that one does; the driver only where the two boots are no pair that is on record
+(Job.beside).
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ from probe.clock import boot_id
 from probe.errors import Refused
 from probe.files import read_json, sync_dir
 
-STARTED = "started"
+STARTED, EXIT = "started", "exit.json"
+PARTED = {"soak": "attendant", "attend": "silence"}  # kind of a job of two hosts: by which name it ends when it loses the other
 _EARLIER = re.compile(r"started\.[0-9]+")
 _TAIL = 1 << 20  # bytes at the end of a journal that a power cut may have spoilt: a second of lines is far less
 
@@ -30,8 +35,12 @@ class Earlier:
         there = again or bool(self.boots)
         self.phases: Set[str] = {str(row.get("phase")) for row in _rows(folder, "phases.jsonl") if row.get("ok")} if there else set()
         events = list(_rows(folder, "events.jsonl")) if there else []
-        begun = [row.get("detail") for row in events if row.get("kind") == "injection_begins"]
-        self.labels: Set[str] = {str(row.get("label")) for row in begun if isinstance(row, dict)}
+        begun, ended = (_details(events, kind) for kind in ("injection_begins", "injection"))
+        self.labels: Set[str] = {str(row.get("label")) for row in begun}
+        # Disturbances that nobody has ended yet: their end is not on record, or its command did not do it.
+        self.unended: Set[str] = self.labels - {str(row.get("label")) for row in ended if row.get("end_exit") in (0, None)}
+        every = [*events, *(_rows(folder, "phases.jsonl") if there else ())]
+        self.stretches: Set[str] = {str(row.get("boot_id")) for row in every}  # boots, of two hosts pairs of them, that are on record
 
     def name(self, job: str) -> str:
         """Return the job's name with the number of the boot behind it from the second on: what must be new in each boot derives from it."""
@@ -49,8 +58,11 @@ def ever_started(folder: str) -> bool:
 
 
 def rebooted(folder: str, spec: Optional[Dict[str, Any]]) -> bool:
-    """Tell whether a job that ended without saying so is a soak that a reboot of the host cut off. The caller knows that nobody runs it."""
-    if not spec or spec.get("kind") != "soak" or os.path.exists(os.path.join(folder, "exit.json")):
+    """Tell whether a job that ended without saying so is a soak, or attends to one, and a reboot of the host cut it off.
+
+    The caller knows that nobody runs it.
+    """
+    if not spec or not _of_a_soak(spec) or os.path.exists(os.path.join(folder, EXIT)):
         return False
     mark = read_json(os.path.join(folder, STARTED))
     if mark is None:
@@ -59,10 +71,30 @@ def rebooted(folder: str, spec: Optional[Dict[str, Any]]) -> bool:
     return bool(before) and bool(boot_id()) and before != boot_id()
 
 
+def parted(folder: str, spec: Optional[Dict[str, Any]]) -> bool:
+    """Tell whether a job of a soak of two hosts ended because it lost the other host, and so goes on beside it when that one rebooted."""
+    if not spec or not _of_a_soak(spec) or (spec["kind"] == "soak" and not spec.get("attendants")):
+        return False
+    end = read_json(os.path.join(folder, EXIT))
+    error = end.get("error") if isinstance(end, dict) else None
+    return isinstance(error, dict) and error.get("kind") == PARTED[spec["kind"]]
+
+
+def _of_a_soak(spec: Dict[str, Any]) -> bool:
+    """Tell whether a job is a soak or attends to one; what serves a run is never begun again."""
+    return spec.get("kind") == "soak" or (spec.get("kind") == "attend" and spec.get("soak") is not None)
+
+
 def require_medium(folder: str) -> None:
-    """Refuse to go on while a directory of stored KV is not there or empty: its file system is not mounted, and another would take its place."""
+    """Refuse to go on while a directory of stored KV is not there or empty: its file system is not mounted, and another would take its place.
+
+    The driver of an engine elsewhere has none here; the attendant there knows that something was stored by having put it on the medium.
+    """
     spec = read_json(os.path.join(folder, "job.json")) or {}
-    stored = "store" in Earlier(folder, again=True).phases
+    if spec.get("attendants"):
+        return
+    synced = any(row.get("verb") == "sync" and row.get("error") is None for row in _rows(folder, "asked.jsonl"))
+    stored = synced or "store" in Earlier(folder, again=True).phases
     for place in (spec.get("engine") or {}).get("kv_dirs") or []:
         if not os.path.isdir(place) or (stored and not next(os.scandir(place), None)):
             raise Refused(
@@ -73,9 +105,12 @@ def require_medium(folder: str) -> None:
 
 
 def put_mark_aside(folder: str) -> None:
-    """Keep the mark of the boot before as `started.N`, so that the present one can make its own."""
+    """Keep the mark of the boot before as `started.N`, so that the present one can make its own; of a job that was parted its end, as `exit.N`."""
     if os.path.exists(os.path.join(folder, STARTED)):
         os.rename(os.path.join(folder, STARTED), os.path.join(folder, "%s.%d" % (STARTED, len(_marks(folder)) + 1)))
+        sync_dir(folder)
+    if os.path.exists(os.path.join(folder, EXIT)):
+        os.rename(os.path.join(folder, EXIT), os.path.join(folder, "exit.%d" % len(_marks(folder))))
         sync_dir(folder)
 
 
@@ -124,6 +159,11 @@ def _number(line: bytes) -> Optional[int]:
     except (ValueError, KeyError, TypeError):
         return None
     return number if isinstance(number, int) and not isinstance(number, bool) else None
+
+
+def _details(events: List[Dict[str, Any]], kind: str) -> List[Dict[str, Any]]:
+    found = [row.get("detail") for row in events if row.get("kind") == kind]
+    return [row for row in found if isinstance(row, dict)]
 
 
 def _marks(folder: str) -> List[str]:

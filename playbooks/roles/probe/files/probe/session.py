@@ -206,7 +206,7 @@ class Session:
     def counters(self, when: str, phase: str, tier: Optional[int]) -> None:
         """Append one line to counters.jsonl for each engine host."""
         for row in self.engines.each(lambda engine, _: engine.counters(when, phase, tier)):
-            self.job.journals.put("counters.jsonl", row, stamped=False)
+            self.job.journals.put("counters.jsonl", dict(row, boot_id=self.job.boot_id), stamped=False)
 
     def warm_up(self) -> None:
         """Send throw-away prompts of the measured lengths: new ones in every job, so that none was ever stored."""

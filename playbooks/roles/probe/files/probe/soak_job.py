@@ -61,6 +61,9 @@ def _soak(session: Session, count: int, sentinel: Optional[Sentinel], room: List
     seconds, tier = float(soak["seconds"]), int(soak["tier"])
     if job.earlier.boots:
         job.journals.put("events.jsonl", {"kind": "host_rebooted", "detail": {"boots_before": job.earlier.boots}})
+    for label in sorted(job.earlier.unended):  # where another host rebooted than the one that it was begun on, it still goes on
+        undone = session.host.inject(label, "stop") if label in {row["label"] for row in soak.get("injections") or []} else None
+        job.journals.put("events.jsonl", {"kind": "injection_undone", "detail": {"label": label, "end_exit": undone}})
     cap = soak.get("request_cap")
     spacing = int(seconds * 1e9 / int(cap)) if cap else 0
     session.ports("before")
