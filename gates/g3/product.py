@@ -66,9 +66,7 @@ def _load_errors(data: Findings, standing: Standing) -> CheckResult:
     total = Decimal(int(sum(known, Decimal(0))))
     in_tokens = any(family_of(run.metrics_names or ()) in COUNTED_IN_TOKENS for run in data.of("candidate"))
     loads = Text("{n} KV loads failed (none may).", "{n} 次 KV 加载失败（不应有）。")
-    tokens = Text(
-        "The KV of {n} tokens was found in the tier and could not be loaded (none may).", "{n} 个词元的 KV 在外部层命中但加载失败（不应有）。"
-    )
+    tokens = Text("The KV of {n} tokens was found and could not be loaded (none may).", "{n} 个词元的 KV 命中但加载失败（不应有）。")
     reason = (tokens if in_tokens else loads).fill(n=total)
     return replace(blank, change=None, verdict=Verdict.PASS if total == 0 else Verdict.FAIL, reason=reason, value=total, margin=-total)
 

@@ -14,7 +14,7 @@ import numpy as np
 from gates.engine_counters import GENERATED, PROMPT, SERVED
 from gates.g4.series import Soak
 from gates.model import ClaimResult, ClaimStatus
-from gates.readers.prometheus import exposes, growth, names_of
+from gates.readers.prometheus import called, exposes, growth
 from gates.readers.soak_records import SoakRecords
 from gates.readers.strict import at, count
 from gates.rules.claim import Finding, Run, fold, holds, unknown
@@ -85,7 +85,7 @@ def _around(soak: Soak, run: Run, pair: tuple[dict[str, Any], dict[str, Any]]) -
             continue  # an engine that has no such counter
         told += 1
         if grown is None:
-            series = names_of(names or (), (name,)) or name
+            series = called(names or (), (name,)).en or name
             yield unknown(
                 run, f"the engine's counter {series} does not tell.", f"引擎计数器 {series} 未给出数值。", files=("counters.jsonl",), change=_COUNTED
             )

@@ -25,6 +25,7 @@ from gates.engine_counters import (
     family_of,
 )
 from gates.readers.strict import exact
+from gates.text import Text, joined
 
 _NAME = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?")
 _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"\s*(?:,|$)')
@@ -111,10 +112,10 @@ def exposes(names: Iterable[str], quantity: str) -> bool:
     return any(name in known or name.removesuffix("_total") in known for name, _ in series_of(family_of(known), quantity))
 
 
-def names_of(names: Iterable[str], quantities: Iterable[str]) -> str:
-    """Return the names of the series of quantities, for a sentence, as the engine that exposes `names` calls them."""
+def called(names: Iterable[str], quantities: Iterable[str]) -> Text:
+    """Return what the engine that exposes `names` calls the series of quantities, for a sentence; empty where it is nobody's that is known."""
     engine = family_of(tuple(names))
-    return ", ".join(dict.fromkeys(name for quantity in quantities for name, _ in series_of(engine, quantity)))
+    return joined(Text(name, name) for name in dict.fromkeys(name for quantity in quantities for name, _ in series_of(engine, quantity)))
 
 
 def failures_to_store(metrics: Any) -> dict[str, Decimal]:

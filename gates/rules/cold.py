@@ -8,7 +8,7 @@ from typing import Any
 
 from gates.engine_counters import CACHED_BY_REQUEST, LEDGER, PROMPT
 from gates.model import Attribution, ClaimResult, ClaimStatus
-from gates.readers.prometheus import Sources, names_of, sources
+from gates.readers.prometheus import Sources, called, sources
 from gates.readers.strict import at, count, exact
 from gates.rules import cold_reset, doubtful
 from gates.rules.attended import on_that_clock
@@ -40,11 +40,11 @@ def account(run: Run, tier: int) -> Sources | None:
 
 
 def _no_account(run: Run, tier: int) -> Finding:
-    series = names_of(run.metrics_names or (), (PROMPT, *LEDGER, CACHED_BY_REQUEST))
+    series = called(run.metrics_names or (), (PROMPT, *LEDGER, CACHED_BY_REQUEST))
     return unknown(
         run,
-        f"the engine's counters give no closed account of the prompt tokens of this tier{f' ({series})' if series else ''}.",
-        f"引擎计数器未给出该档位提示词元的完整账目{f'（{series}）' if series else ''}。",
+        f"the engine's counters give no closed account of the prompt tokens of this tier{f' ({series.en})' if series.en else ''}.",
+        f"引擎计数器未给出该档位提示词元的完整账目{f'（{series.zh}）' if series.zh else ''}。",
         tier=tier,
         files=("counters.jsonl",),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from gates.engine_counters import STORE_BYTES, STORED_TOKENS, family_of
 from gates.model import Attribution, ClaimResult, ClaimStatus
-from gates.readers.prometheus import exposes, growth, names_of, series_of
+from gates.readers.prometheus import called, exposes, growth, series_of
 from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
 from gates.rules import doubtful
@@ -245,12 +245,9 @@ def _stored(data: Findings, run: Run) -> Finding:
     if _keeps(run, STORED_TOKENS):  # what the engine itself says that it wrote away: it must not say less than the bytes do
         tokens = _tokens_stored(run)
         if tokens is None:
-            return unknown(
-                run,
-                f"the engine does not tell how many tokens it stored ({names_of(run.metrics_names or (), (STORED_TOKENS,))}).",
-                f"引擎未给出已写入的词元数（{names_of(run.metrics_names or (), (STORED_TOKENS,))}）。",
-                files=("counters.jsonl", "engine.json"),
-            )
+            name = called(run.metrics_names or (), (STORED_TOKENS,)).en
+            told = f"the engine does not tell how many tokens it stored ({name}).", f"引擎未给出已写入的词元数（{name}）。"
+            return unknown(run, *told, files=("counters.jsonl", "engine.json"))
         share = min(share, tokens / whole) if whole else share
     reason = Text("{n} prefixes were stored, {v} of the bytes that they take (at least {l}).", "写入 {n} 个前缀，为应有字节的 {v}（下限 {l}）。")
     return Finding(holds(share >= low), reason.fill(n=len(requests), v=percent(share, low), l=percent(low)), share, run.key, None, files)
