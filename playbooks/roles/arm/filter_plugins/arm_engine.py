@@ -170,7 +170,7 @@ def _lab(
         "kv_dirs": [place["kv_dir"]] if place["kv_dir"] else [],
         "array_stats": place["array_stats"],
         # vLLM's dialect tells them at /config; SGLang has no such page.
-        "declared": {"kv_bytes_per_token": config.get("kv_bytes_per_token")} if like_sglang else {},
+        "declared": {"kv_bytes_per_token": int(config.get("kv_bytes_per_token", 16))} if like_sglang else {},
         "reset": "/flush_cache" if like_sglang else "/reset_prefix_cache",
         "kv_token_bytes": int(config.get("kv_bytes_per_token", 16)),
         "arm": _flat(keys, {"model": model, **{k: config[k] for k in SOFTWARE if k in config}, **({"kv_tier": "files"} if place["kv_dir"] else {})}),

@@ -47,7 +47,8 @@ def rows(m: "Metrics") -> Iterator[Tuple[str, str, str, str]]:
 
 def server_info(config: Config, version: str) -> Dict[str, Any]:
     """Return what /server_info shows: settings beside the state of now and what a start makes anew, all on one level."""
-    own = config.public()["config"]
+    told_otherwise = ("model", "kv_bytes_per_token", "block_tokens", "hbm_tokens")
+    own = {key: value for key, value in config.public()["config"].items() if key not in told_otherwise}
     tier = own.pop("tier")
     return {
         **own,
