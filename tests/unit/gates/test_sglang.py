@@ -138,7 +138,7 @@ def test_kv_that_was_found_and_not_loaded_is_the_products(whole):
     document, _ = judged(whole, failed)
     check = next(c for c in document["checks"] if c["id"].startswith("g3.candidate_kv_load_errors"))
     assert (document["verdict"], check["verdict"]) == ("fail", "fail")
-    assert "64 tokens" in check["reason"]["en"]
+    assert "192 tokens" in check["reason"]["en"]
 
 
 @pytest.mark.parametrize(
