@@ -26,6 +26,7 @@ PHYSICS = (
     "max_num_seqs",
     "service_spread",
 )
+DIALECTS = ("vllm", "sglang")  # whose counters and endpoints the simulated engine imitates
 NATURE = ("read_bytes_per_s", "cache_bytes_per_s")  # what the simulated medium is able to do
 CPU = ("max_num_batched_tokens", "max_model_len", "block_size", "kvcache_space_gib")  # what an arm of vLLM on the CPU may set otherwise
 # What an arm on real hardware may set otherwise than `targets.offload`: dotted keys of that section (roles/offload, settings.py).
@@ -52,6 +53,9 @@ def check_engine_keys(targets: Any, problems: Problems) -> None:
         problems.expected(path, engine["start_timeout_s"], "seconds as a number, 0 or more", "以秒计的数，不小于 0")
     if isinstance(engine, Mapping) and kind == "lab" and engine.get("physics") is not None:
         _check_map(engine["physics"], "targets.engine.physics", PHYSICS, PHYSICS, problems)
+    if isinstance(engine, Mapping) and engine.get("dialect") is not None and (kind != "lab" or engine["dialect"] not in DIALECTS):
+        only = f"{' or '.join(DIALECTS)}, and only of kind lab"
+        problems.expected("targets.engine.dialect", engine["dialect"], only, f"{' 或 '.join(DIALECTS)}，且仅限 lab 类型")
     for arm, keys in arms.items() if isinstance(arms, Mapping) else ():
         path = join("targets.arms", str(arm))
         if arm not in ARMS:

@@ -239,12 +239,6 @@ def _check_hosts(targets: dict[str, Any], problems: Problems) -> None:
     check_drivers(targets, problems)
     check_pairs(targets, problems)
     check_switches(targets, problems)
-    if targets["engine"].get("kind") == "sglang":
-        problems.add(
-            "targets.engine.kind",
-            "sglang can be deployed and cannot be judged yet: it counts tokens under other names, so no claim of validity could be shown. Name vllm.",
-            "sglang 可以部署但尚不能判定：其词元计数名称不同，无法证明任何有效性断言。请改用 vllm。",
-        )
     if not targets["simulated"]:
         _check_real(targets, problems)
 

@@ -7,12 +7,13 @@ from decimal import Decimal
 from fractions import Fraction
 
 from gates import remedies
+from gates.engine_counters import COUNTED_IN_TOKENS, LOAD_FAILURES, family_of
 from gates.g3.declared import ANSWERS_FOR, LOAD_ERRORS, RECOMPUTE, SLA, TPOT_P99, TTFT_P99
 from gates.g3.limits import Pairs, geometric
 from gates.g3.published import with_published
 from gates.model import CheckResult, ClaimStatus, Limit, Severity, Verdict
 from gates.plan import Plan
-from gates.readers.prometheus import LOAD_FAILURES, growth
+from gates.readers.prometheus import exposes, growth
 from gates.readers.strict import at
 from gates.rules.across import tier_pairs
 from gates.rules.claim import Findings, Run, lacking
@@ -63,7 +64,10 @@ def _load_errors(data: Findings, standing: Standing) -> CheckResult:
     if not known or len(known) < len(counts):
         return blank
     total = Decimal(int(sum(known, Decimal(0))))
-    reason = Text("{n} KV loads failed (none may).", "{n} 次 KV 加载失败（不应有）。").fill(n=total)
+    in_tokens = any(family_of(run.metrics_names or ()) in COUNTED_IN_TOKENS for run in data.of("candidate"))
+    loads = Text("{n} KV loads failed (none may).", "{n} 次 KV 加载失败（不应有）。")
+    tokens = Text("The KV of {n} tokens was found and could not be loaded (none may).", "{n} 个词元的 KV 命中但加载失败（不应有）。")
+    reason = (tokens if in_tokens else loads).fill(n=total)
     return replace(blank, change=None, verdict=Verdict.PASS if total == 0 else Verdict.FAIL, reason=reason, value=total, margin=-total)
 
 
@@ -74,7 +78,7 @@ def _failed_loads(run: Run, tier: int) -> Decimal | None:
 
 def _has_no_counter(run: Run) -> bool:
     names = at(run.pack.engine, "metrics_names")
-    return isinstance(names, list) and bool(names) and not any(str(n).startswith(LOAD_FAILURES.removesuffix("_total")) for n in names)
+    return isinstance(names, list) and bool(names) and not exposes(map(str, names), LOAD_FAILURES)
 
 
 def guards(plan: Plan, data: Findings, standing: Standing, tier: int) -> list[CheckResult]:

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from gates.engine_counters import GENERATED, PROMPT, SERVED
 from gates.g4.series import Soak
 from gates.model import ClaimResult, ClaimStatus
-from gates.readers.prometheus import GENERATED, PROMPT_TOKENS, SERVED, growth
+from gates.readers.prometheus import called, exposes, growth
 from gates.readers.soak_records import SoakRecords
 from gates.readers.strict import at, count
 from gates.rules.claim import Finding, Run, fold, holds, unknown
@@ -25,7 +26,7 @@ _COUNTED = Text(
 )
 _WHAT = {
     SERVED: Text("requests", "请求"),
-    PROMPT_TOKENS: Text("prompt tokens", "提示词元"),
+    PROMPT: Text("prompt tokens", "提示词元"),
     GENERATED: Text("output tokens", "输出词元"),
 }
 
@@ -74,18 +75,19 @@ def _around(soak: Soak, run: Run, pair: tuple[dict[str, Any], dict[str, Any]]) -
     most_output = max([work.output_tokens, int(good.tokens.max()) if len(good) else 0])
     bounds = {
         SERVED: (len(good), len(soak.records)),
-        PROMPT_TOKENS: (int(good.prompt_tokens.sum()), int(good.prompt_tokens.sum()) + failed * (work.context_tokens + work.suffix_tokens)),
+        PROMPT: (int(good.prompt_tokens.sum()), int(good.prompt_tokens.sum()) + failed * (work.context_tokens + work.suffix_tokens)),
         GENERATED: (int(good.tokens.sum()), int(good.tokens.sum()) + failed * most_output),
     }
     told = 0
     for name, (least, most) in bounds.items():
         grown = growth(pair[0].get("metrics"), pair[1].get("metrics"), name)
-        if grown is None and names is not None and name not in names:
+        if grown is None and names is not None and not exposes(names, name):
             continue  # an engine that has no such counter
         told += 1
         if grown is None:
+            series = called(names or (), (name,)).en or name
             yield unknown(
-                run, f"the engine's counter {name} does not tell.", f"引擎计数器 {name} 未给出数值。", files=("counters.jsonl",), change=_COUNTED
+                run, f"the engine's counter {series} does not tell.", f"引擎计数器 {series} 未给出数值。", files=("counters.jsonl",), change=_COUNTED
             )
         else:
             yield _held(run, _WHAT[name], grown, least, most)

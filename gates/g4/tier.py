@@ -8,10 +8,11 @@ from decimal import Decimal
 
 import numpy as np
 
+from gates.engine_counters import OWN_HITS, TIER_HITS
 from gates.model import ClaimResult, ClaimStatus
 from gates.plan import Plan
 from gates.readers.journal import Column
-from gates.readers.prometheus import EXTERNAL_HITS, LOCAL_HITS, growth
+from gates.readers.prometheus import growth
 from gates.readers.soak_records import SoakRecords
 from gates.readers.soak_telemetry import SoakTelemetry
 from gates.rules.claim import Finding, Run, fold
@@ -33,7 +34,7 @@ def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
         pair = run.pack.counter_pair("soak", plan.g4.tier)
         if samples is None or samples.hits_known < 2 or records is None:
             return
-        around = growth(pair[0].get("metrics"), pair[1].get("metrics"), EXTERNAL_HITS) if pair else None
+        around = growth(pair[0].get("metrics"), pair[1].get("metrics"), TIER_HITS) if pair else None
         if len(samples.lives) > 1:  # the counters around the load begin anew with each process
             external, requests = seen_by_one_process(samples, records)
         else:
@@ -47,7 +48,7 @@ def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
             nothing = Text("No prompt token came from the external tier.", "没有提示词元来自外部层。")
             yield Finding(ClaimStatus.BREACHED, nothing, Decimal(0), run.key, None, files)
             return
-        share, local = external / wanted, growth(pair[0].get("metrics"), pair[1].get("metrics"), LOCAL_HITS) if pair else None
+        share, local = external / wanted, growth(pair[0].get("metrics"), pair[1].get("metrics"), OWN_HITS) if pair else None
         reason = Text(
             "{v} of the stored prefix tokens came from the external tier (at least {l}){h}.", "已存前缀词元中 {v} 由外部层恢复（下限 {l}）{h}。"
         ).fill(v=percent(share, limit), l=percent(limit), h=_from_hbm(local, wanted))

@@ -1,4 +1,4 @@
-"""The Prometheus text of an engine (`vllm-metrics`) and of LMCache (`lmcache-metrics`): one observation a series.
+"""The Prometheus text of an engine (`vllm-metrics`, `sglang-metrics`) and of LMCache (`lmcache-metrics`): one observation a series.
 
 The quantity is the series' name as the program gives it (vllm:prompt_tokens_total), the labels are its labels, the unit follows the
 name's ending by the conventions of Prometheus: _seconds is s, _bytes is B, anything else counts (1). A series that stands twice, a value that is not
@@ -18,6 +18,8 @@ _LINE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{.*\})?)\s+(\S+)(?:\s+-?[0-9]
 _VALUE = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?")
 _ENDINGS = ("_total", "_sum", "_bucket", "_count", "_created")
 VLLM_NEEDED = "vllm:"
+SGLANG_NEEDED = "sglang:"
+SGLANG_UNSET = frozenset({"sglang:fwd_occupancy"})  # NaN where nothing measures it (SGLang 0.5.23, managers/scheduler_components/metrics_reporter.py)
 LMCACHE_NEEDED = "lmcache"
 
 
@@ -26,12 +28,17 @@ def read_vllm_metrics(data: bytes) -> Reading:
     return _read(data, VLLM_NEEDED)
 
 
+def read_sglang_metrics(data: bytes) -> Reading:
+    """Read the text of SGLang's /metrics. A gauge that it sets to NaN because nothing measures it is left out."""
+    return _read(data, SGLANG_NEEDED, SGLANG_UNSET)
+
+
 def read_lmcache_metrics(data: bytes) -> Reading:
     """Read the text of LMCache's /metrics."""
     return _read(data, LMCACHE_NEEDED)
 
 
-def _read(data: bytes, needed: str) -> Reading:
+def _read(data: bytes, needed: str, unset: frozenset[str] = frozenset()) -> Reading:
     found = Collector()
     text = decode(data, found)
     if text is None:
@@ -50,6 +57,8 @@ def _read(data: bytes, needed: str) -> Reading:
         name, labels = series
         families.add(name)
         value = _number(match[2])
+        if value is None and name in unset and match[2] == "NaN":
+            continue
         if value is None:
             found.trouble("not_a_number", "The series {series} has the value {raw}.", "序列 {series} 的值为 {raw}。", series=match[1], raw=match[2])
         else:

@@ -122,6 +122,7 @@ READERS: MappingProxyType[str, ReaderSpec] = MappingProxyType(
                 "rocm-smi --showcomputepartition --showmemorypartition --json：GPU 分区",
             ),
             _spec("rvs", "other_gpu:read_rvs", "rvs: GPU stress, intervals and answers", "rvs：GPU 压力测试"),
+            _spec("sglang-metrics", "exposition:read_sglang_metrics", "SGLang /metrics: Prometheus text", "SGLang /metrics：Prometheus 文本"),
             _spec("smartctl", "nvme_health:read_smartctl", "smartctl -x --json: a drive's health", "smartctl -x --json：硬盘健康"),
             _spec(
                 "sonic-pfcwd",

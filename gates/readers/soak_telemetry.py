@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from gates.engine_counters import SERIES, SERVED, TIER_HITS
 from gates.readers.journal import SEQ, Column, column, numbers, read_journal
-from gates.readers.prometheus import EXTERNAL_HITS, SERVED, parse_series, total
+from gates.readers.prometheus import amount, is_of
 from gates.readers.shapes import Path, Shape, Wanted
 from gates.readers.strict import Reader, at, count
 
@@ -25,6 +26,8 @@ WATCHED = (  # mended by themselves, or wear and heat of drives: told, not forbi
     *("rdma_out_of_sequence", "rdma_sequence_errors", "rdma_not_ready", "rdma_congestion_notices"),
     *("nvme_error_entries", "nvme_percentage_used", "nvme_warning_minutes", "nvme_throttles"),
 )
+_KEPT = tuple((quantity, *series) for quantity in (TIER_HITS, SERVED) for engine in SERIES.values() for series in engine.get(quantity, ()))
+_KEPT_NAMES = tuple({name for _, name, _ in _KEPT})
 GAUGES: Mapping[str, Path] = {
     "rss": ("engine", "rss_bytes"),
     "fds": ("engine", "fds"),
@@ -89,9 +92,9 @@ class _Samples:
         columns, size = list(zip(*lines, strict=True)), len(lines)
         part = {name: column(shape, path, columns, size) for name, path in self._paths().items()}
         part["seq"] = numbers(columns[shape.places[SEQ]])
-        for name, kept in ((EXTERNAL_HITS, self.hits), (SERVED, self.served)):
-            series = {path[1]: n for path, n in shape.places.items() if path[:1] == ("metrics",) and _name_of(path[1]) == name}
-            kept += _totals(name, series, lines, part["seq"].tolist())
+        for quantity, kept in ((TIER_HITS, self.hits), (SERVED, self.served)):
+            series = {path[1]: n for path, n in shape.places.items() if path[:1] == ("metrics",) and _quantity_of(path[1]) == quantity}
+            kept += _totals(quantity, series, lines, part["seq"].tolist())
         self._keep(shape.row, part)
 
     def row(self, row: Mapping[str, Any]) -> bool:
@@ -100,8 +103,8 @@ class _Samples:
         for name, path in {**self._paths(), "seq": SEQ}.items():
             value = count(at(row, *path))
             part[name] = np.array([-1 if value is None else value], dtype=np.int64)
-        for name, kept in ((EXTERNAL_HITS, self.hits), (SERVED, self.served)):
-            found = total(row.get("metrics"), name)
+        for quantity, kept in ((TIER_HITS, self.hits), (SERVED, self.served)):
+            found = amount(row.get("metrics"), quantity)
             if found is not None:
                 kept.append((int(part["seq"][0]), found))
         self._keep(row, part)
@@ -152,15 +155,15 @@ class _Samples:
         self.parts.append(part)
 
 
-def _totals(name: str, series: Mapping[str, int], lines: Sequence[tuple[bytes, ...]], seqs: Sequence[int]) -> list[tuple[int, Decimal]]:
-    """Return (seq, total) of the series of one name, for the lines that tell it."""
+def _totals(quantity: str, series: Mapping[str, int], lines: Sequence[tuple[bytes, ...]], seqs: Sequence[int]) -> list[tuple[int, Decimal]]:
+    """Return (seq, total) of one quantity by its series, for the lines that tell it."""
     places, out = list(series.values()), []
     for values, seq in zip(lines, seqs, strict=True):
         texts = [values[n] for n in places]
         if texts and all(map(_WHOLE.fullmatch, texts)):  # whole numbers, as engines write them: no need to parse the names again
             out.append((seq, Decimal(sum(int(text.partition(b".")[0]) for text in texts))))
             continue
-        found = total({key: values[n].decode() for key, n in series.items()}, name)
+        found = amount({key: values[n].decode() for key, n in series.items()}, quantity)
         if found is not None:
             out.append((seq, found))
     return out
@@ -180,9 +183,10 @@ class _SeriesWanted(Wanted):
     """Takes the series of the tier's hits and of the requests served too, whatever labels they carry."""
 
     def takes_text(self, path: Path) -> bool:
-        return path[:1] == ("metrics",) and len(path) == 2 and _name_of(path[1]) in (EXTERNAL_HITS, SERVED)
+        return path[:1] == ("metrics",) and len(path) == 2 and _quantity_of(path[1]) is not None
 
 
-def _name_of(series: str) -> str | None:
-    parsed = parse_series(series) if series.startswith((EXTERNAL_HITS, SERVED)) else None
-    return None if parsed is None else parsed[0]
+def _quantity_of(series: str) -> str | None:
+    if not series.startswith(_KEPT_NAMES):
+        return None
+    return next((quantity for quantity, name, labels in _KEPT if is_of(series, name, labels)), None)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
+from gates.engine_counters import CACHED_BY_REQUEST, LEDGER, PROMPT
 from gates.model import Attribution, ClaimResult, ClaimStatus
-from gates.readers.prometheus import Sources, sources
+from gates.readers.prometheus import Sources, called, sources
 from gates.readers.strict import at, count, exact
 from gates.rules import cold_reset, doubtful
 from gates.rules.attended import on_that_clock
@@ -39,17 +40,18 @@ def account(run: Run, tier: int) -> Sources | None:
 
 
 def _no_account(run: Run, tier: int) -> Finding:
+    series = called(run.metrics_names or (), (PROMPT, *LEDGER, CACHED_BY_REQUEST))
     return unknown(
         run,
-        "the engine's counters give no closed account of the prompt tokens of this tier.",
-        "引擎计数器未给出该档位提示词元的完整账目。",
+        f"the engine's counters give no closed account of the prompt tokens of this tier{f' ({series.en})' if series.en else ''}.",
+        f"引擎计数器未给出该档位提示词元的完整账目{f'（{series.zh}）' if series.zh else ''}。",
         tier=tier,
         files=("counters.jsonl",),
     )
 
 
 def hbm_cold(data: Findings, arm: str) -> ClaimResult:
-    """Of the prompt tokens, the share that the engine found in its own GPU cache."""
+    """Of the prompt tokens, the share that the engine still held itself: in its GPU cache, or in host memory above the external tier."""
     limit = data.plan.validity.hbm_hits_max
 
     def findings(run: Run) -> Iterator[Finding]:
@@ -58,9 +60,13 @@ def hbm_cold(data: Findings, arm: str) -> ClaimResult:
             if tokens is None:
                 yield _no_account(run, tier)
                 continue
-            share = tokens.hbm / tokens.total
-            reason = Text("{v} of the prompt tokens came from the GPU cache (at most {l}).", "{v} 的提示词元来自 GPU 缓存（上限 {l}）。")
-            reason = reason.fill(v=percent(share, limit), l=percent(limit))
+            share = (tokens.hbm + tokens.host) / tokens.total
+            gpu = Text("{v} of the prompt tokens came from the GPU cache (at most {l}).", "{v} 的提示词元来自 GPU 缓存（上限 {l}）。")
+            both = Text(
+                "{v} of the prompt tokens came from the engine's own GPU cache and host memory (at most {l}).",
+                "{v} 的提示词元来自引擎自身的 GPU 缓存与主机内存（上限 {l}）。",
+            )
+            reason = (both if tokens.host else gpu).fill(v=percent(share, limit), l=percent(limit))
             yield Finding(holds(share <= limit), reason, share, run.key, tier, (run.pack.path("counters.jsonl"),))
 
     return fold(data.plan, "hbm_cold", arm, each(data.places(arm), findings))

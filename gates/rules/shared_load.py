@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gates.engine_counters import SERVED
 from gates.model import Problem
 from gates.readers.places import at_host, host_of, hosts_of, owner_of
-from gates.readers.prometheus import SERVED, growth
+from gates.readers.prometheus import growth
 from gates.readers.run_pack import Pack
 from gates.text import Text
 

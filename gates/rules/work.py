@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from gates.engine_counters import STORE_BYTES, STORED_TOKENS, family_of
 from gates.model import Attribution, ClaimResult, ClaimStatus
 from gates.readers.places import folders_of, hosts_of
-from gates.readers.prometheus import STORE_BYTES, growth
+from gates.readers.prometheus import called, exposes, growth, series_of
 from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
 from gates.rules import doubtful
@@ -234,10 +235,18 @@ def _stored(data: Findings, run: Run) -> Finding:
     if per_token is None or per_token <= 0 or written is None:
         return unknown(run, "nothing tells how many bytes were stored.", "没有写入字节数的证据。", files=("counters.jsonl",))
     context = data.plan.workload.context_tokens
-    share = written / (needed * (context // block * block) * per_token) if context >= block else Decimal(0)
+    whole = needed * (context // block * block)
+    share = written / (whole * per_token) if whole else Decimal(0)
     low, most = data.plan.validity.device_bytes_ratio[0], data.plan.validity.account_ratio_max
     if odd := doubtful.stored_units(run, share, most):
         return odd
+    if _keeps(run, STORED_TOKENS):  # what the engine itself says that it wrote away: it must not say less than the bytes do
+        tokens = _tokens_stored(run)
+        if tokens is None:
+            name = called(run.metrics_names or (), (STORED_TOKENS,)).en
+            told = f"the engine does not tell how many tokens it stored ({name}).", f"引擎未给出已写入的词元数（{name}）。"
+            return unknown(run, *told, files=("counters.jsonl", "engine.json"))
+        share = min(share, tokens / whole) if whole else share
     reason = Text("{n} prefixes were stored, {v} of the bytes that they take (at least {l}).", "写入 {n} 个前缀，为应有字节的 {v}（下限 {l}）。")
     return Finding(holds(share >= low), reason.fill(n=len(requests), v=percent(share, low), l=percent(low)), share, run.key, None, files)
 
@@ -246,15 +255,33 @@ def _store_answered(r: Request) -> bool:
     return r.error is None and r.http_status == 200 and r.prompt_tokens == r.tokens_sent
 
 
+def _keeps(run: Run, quantity: str) -> bool:
+    """Return whether a run's engine is one that has a counter of this quantity, whether or not it exposed it in this run."""
+    return bool(series_of(family_of(run.metrics_names or ()), quantity))
+
+
+def _tokens_stored(run: Run) -> Decimal | None:
+    """Return the tokens that the engine counts as stored in the store phase; None where it exposes no such counter. It appears with the first."""
+    if not exposes(run.metrics_names or (), STORED_TOKENS):
+        return None
+    before, after = _around_storing(run)
+    return growth(at(before, "metrics"), at(after, "metrics"), STORED_TOKENS, absent=Decimal(0))
+
+
+def _around_storing(run: Run) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """Return the counters before and after the store phase."""
+    rows = [c for c in run.pack.counters if c.get("phase") == "store"]
+    return next((c for c in rows if c.get("when") == "before"), None), next((c for c in rows[::-1] if c.get("when") == "after"), None)
+
+
 def _bytes_stored(run: Run, *, alone: bool) -> Decimal | None:
     """Return the bytes of the store phase: by the engine's own counter, else what its process wrote, else what lay in the directory after it.
 
     `alone`: no other store phase came before it, and no other engine host may write there, so that all that lies there is its own.
     """
-    rows = [c for c in run.pack.counters if c.get("phase") == "store"]
-    before, after = next((c for c in rows if c.get("when") == "before"), None), next((c for c in rows[::-1] if c.get("when") == "after"), None)
+    before, after = _around_storing(run)
     counted = growth(at(before, "metrics"), at(after, "metrics"), STORE_BYTES)
-    if counted is not None or run.metrics_names is None or STORE_BYTES in run.metrics_names:  # an engine that has the counter is held to it
+    if counted is not None or run.metrics_names is None or exposes(run.metrics_names, STORE_BYTES):  # an engine that has the counter is held to it
         return counted
     low, high = count(at(before, "engine_io", "write_bytes")), count(at(after, "engine_io", "write_bytes"))
     if low is None or high is None:

@@ -71,7 +71,7 @@ def test_a_client_measures_cold_recovery_and_its_reader_reads_what_it_wrote(plac
     assert (figures.tier, figures.ok) == (TIER, REQUESTS)
     assert figures.ttft_p50_ns
     assert figures.output_per_s
-    hits = row["engine_metrics"]["vllm:external_prefix_cache_hits_total"]
+    hits = row["engine_metrics"]["tier_hits"]
     assert float(hits) >= (0.9 if real else 1) * REQUESTS * (PROMPT // 64 - 1) * 64, (
         "the measuring pass asked other prompts than the first had stored"
     )

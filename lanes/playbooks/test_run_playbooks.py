@@ -12,6 +12,8 @@ import pytest
 
 from app.engine import packs
 from app.engine.steps.journal import never_began
+from gates.readers.prometheus import sources
+from gates.rules.engine import IDENTITY
 from gates.rules.stand_ins import told_by
 from gates.steps import RUN_PACK
 from tests.integration.playbook_lab import ATTEMPT, PlaybookLab, playbook_lab
@@ -125,6 +127,25 @@ def test_another_arm_runs_cold_on_another_engine_process_and_other_media_stay_un
     assert sorted(path.name for path in (root / "kv" / "nfs" / ATTEMPT).iterdir()) == before
     arm = json.loads((root / "jobs" / f"{ATTEMPT}-recompute" / "arm.json").read_text())
     assert "mount_path" not in arm
+
+
+def test_an_engine_that_speaks_as_sglang_does_is_stored_reset_and_measured_like_any_other(lab: PlaybookLab) -> None:
+    root, job = Path(lab.hosts["gpu01"]["qg_root"]), f"{ATTEMPT}-sglang"
+    variables = lab.variables({"key": "sglang", "set": "sglang"}, attempt={"fence": 5})
+    variables["site"]["engine"].update(dialect="sglang", cool="reset")
+    started = lab.play("job_start.yml", variables)
+    assert started.rc == 0, started.output
+    assert lab.wait(root, job)["outcome"] == "done"
+    phases = lab.phases(root, job)
+    assert all(row["ok"] for row in phases.values()), phases
+    assert phases["cool"]["detail"]["reset"]["url"].endswith("/flush_cache")
+    engine = json.loads((root / "jobs" / job / "engine.json").read_text())
+    assert not [key for key in IDENTITY if engine[key] is None]
+    rows = [json.loads(line) for line in (root / "jobs" / job / "counters.jsonl").read_text().splitlines()]
+    before, after = (next(row["metrics"] for row in rows if (row["when"], row["phase"]) == (when, "measure")) for when in ("before", "after"))
+    found = sources(before, after, engine["metrics_names"])
+    assert found is not None
+    assert (found.total, found.hbm, found.host, found.external) == (6 * 8208, 0, 0, 6 * 8192)
 
 
 def test_a_job_whose_engine_cannot_start_proves_by_its_own_files_that_it_measured_nothing(lab: PlaybookLab, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gates.model import StepSpec
+from tests.bundles import sglang
 from tests.bundles.evidence import ATTEMPT, BOOT, HOST, Evidence, dumped, journal
 from tests.bundles.truth import Truth
 
@@ -66,12 +67,15 @@ class Job:
             }
         )
 
-    def scrape(self, when: str, phase: str, tier: int | None) -> None:
+    def page(self) -> dict[str, str]:
+        """Return the engine's counters now."""
         c = self.count
+        if self.truth.engine == "sglang":
+            return sglang.page(c, kv_bytes=KV_BYTES, recovers=self.recovers)
         metrics = {f"vllm:prompt_tokens_total{MODEL_LABELS}": f"{c['prompt']}.0"}
         for source in ("local_compute", "local_cache_hit", "external_kv_transfer"):
             metrics[f'vllm:prompt_tokens_by_source_total{{engine="0",model_name="lab",source="{source}"}}'] = f"{c[source]}.0"
-        metrics |= {
+        return metrics | {
             SERVED: f"{c['served']}.0",
             f"vllm:generation_tokens_total{MODEL_LABELS}": f"{c['generated']}.0",
             f"vllm:external_prefix_cache_hits_total{MODEL_LABELS}": f"{c['external_kv_transfer']}.0",
@@ -80,6 +84,9 @@ class Job:
             f"vllm:kv_offload_load_failures_total{MODEL_LABELS}": "0.0",
             f"vllm:kv_offload_store_bytes_total{MODEL_LABELS}": f"{c['stored']}.0",
         }
+
+    def scrape(self, when: str, phase: str, tier: int | None) -> None:
+        c = self.count
         self.counters.append(
             {
                 "when": when,
@@ -89,7 +96,7 @@ class Job:
                 "engine_io": {"read_bytes": c["read"], "write_bytes": c["written"], "rchar": c["read"]},
                 "diskstats": {"dev": "vda", "read_sectors": c["read"] // 512, "write_sectors": c["written"] // 512},
                 "array": {"host_read_bytes": c["read"], "media_read_bytes": c["read"]},
-                "metrics": metrics,
+                "metrics": self.page(),
             }
         )
 

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from gates.model import StepSpec
+from tests.bundles import sglang
 from tests.bundles.evidence import BOOT, Evidence
 from tests.bundles.job import MODEL_LABELS, SECOND, SERVED, WALL, Job
 from tests.bundles.truth import Truth
@@ -103,6 +104,9 @@ class Soak(Job):
         ends = sorted(row["end_ns"] for row in self.records if row["phase"] == "soak")
         telemetry = []
         hits = self.count["external_kv_transfer"]
+        tier_hits, served = f"vllm:external_prefix_cache_hits_total{MODEL_LABELS}", SERVED
+        if self.truth.engine == "sglang":
+            tier_hits, served = sglang.TIER_HITS, sglang.SERVED
         for n in range(int((self.now - began) / SECOND / period) + 1):
             progress = n * period / self.seconds
             telemetry.append(
@@ -121,8 +125,8 @@ class Soak(Job):
                     "host": {"mem_total_bytes": 16 * 2**30, "mem_available_bytes": 8 * 2**30, "load1": 1.0, "cpu_s": 1.0},
                     "kv_dir_bytes": 10**8,
                     "metrics": {
-                        f"vllm:external_prefix_cache_hits_total{MODEL_LABELS}": str(int(hits * min(progress, 1))),
-                        SERVED: str(before + bisect_right(ends, began + int(n * period * SECOND))),
+                        tier_hits: str(int(hits * min(progress, 1))),
+                        served: str(before + bisect_right(ends, began + int(n * period * SECOND))),
                     },
                     "counters": dict.fromkeys(self.plan.g4.fatal_counters, 0),
                 }

@@ -77,7 +77,7 @@ CHANGES = {
     "targets real, plan simulated": ("  simulated: true\n", "  simulated: false\n", "/plan/rig/simulated", "targets.simulated"),
     "a simulated rack as real": ("  simulated: true\n", "  simulated: false\n", "/targets/rack", "simulated rack"),
     "a simulated engine as real": ("  simulated: true\n", "  simulated: false\n", "/targets/engine/kind", "lab stands in"),
-    "an engine that cannot be judged": ("    kind: lab ", "    kind: sglang ", "/targets/engine/kind", "cannot be judged yet"),
+    "an engine that nobody imitates": ("    kind: lab ", "    dialect: sgl\n    kind: lab ", "/targets/engine/dialect", "only of kind lab"),
     "a key twice": ("order:\n", "order: {}\norder:\n", "", "twice"),
     "a key missing": ("connection: local}", "root: /tmp/x}", "/targets/hosts/gpu01/connection", "missing"),
     "a section's key missing": ("  simulated: true\n", "", "/targets/simulated", "missing"),

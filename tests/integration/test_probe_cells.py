@@ -103,7 +103,7 @@ def test_a_client_drives_the_engine_cold_and_its_result_comes_home_as_it_wrote_i
     assert (good["cold"], good["ended_ns"] > good["started_ns"], good["bytes"]) == (True, True, SAMPLE.stat().st_size), good
     assert good["proof"]["resident_bytes"] == 0 < good["proof"]["bytes"]
     assert good["proof"]["engine"]["pid"] != good["proof"]["engine_before"]["pid"]
-    assert float(good["engine_metrics"]["vllm:external_prefix_cache_hits_total"]) >= 6 * 7 * 64  # what its first pass had stored
+    assert float(good["engine_metrics"]["tier_hits"]) >= 6 * 7 * 64  # what its first pass had stored
     assert (folder / "client-good.json").read_bytes() == SAMPLE.read_bytes()
     assert "client-good.json" in {row["path"] for row in packed(place, "client")}
     for name, word in (("absent", "not installed"), ("silent", "ended with 3. It said last: no tokenizer"), ("empty", "0 files benchmarks.json")):

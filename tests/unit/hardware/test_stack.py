@@ -108,12 +108,19 @@ def test_the_developers_endpoints_are_open_only_where_the_reset_is_used() -> Non
     assert engine("recompute", engine={**SITE["engine"], "cool": "reset"}, offload=native)["reset"] == "/reset_prefix_cache"
 
 
+def test_sglang_is_reset_by_its_flush_with_or_without_hicache_on_files() -> None:
+    site = {"engine": {**SITE["engine"], "kind": "sglang", "cool": "reset", "listen": "192.0.2.7"}, "offload": {"kind": "hicache", "l1": {"gib": 20}}}
+    assert [engine(arm, **site)["reset"] for arm in ("candidate", "recompute")] == ["/flush_cache"] * 2
+    assert "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION=false" in json.dumps(engine("candidate", **site)["files"])
+
+
 @pytest.mark.parametrize(
     ("change", "offloaded", "sentence"),
     [
         ({"cool": "reset"}, {}, "says success without emptying what serves"),
         ({"cool": "reset"}, {"kind": "lmcache_mp", "storage": "fs_native"}, "says success without emptying what serves"),
         ({"cool": "reset", "listen": "0.0.0.0"}, {"kind": "native", "storage": "fs", "l1": {"gib": 20, "keep": True}}, "everybody on the site"),
+        ({"cool": "reset", "kind": "sglang"}, {"kind": "hicache", "storage": "mooncake"}, "hicache on files"),
         ({"cool": "warm"}, {}, "one of restart, reset"),
     ],
 )

@@ -92,3 +92,13 @@ def test_files_that_still_grow_are_storing_where_no_counter_shows_it(pages, tmp_
 
     assert wait({**LMCACHE, "files": True}, page=growing, kv_dirs=[str(tmp_path)])["idle"] is True
     assert len(grown) == 12
+
+
+def test_sglang_s_queues_are_read_by_its_own_names_and_hicache_s_count_of_stored_tokens_must_tell():
+    calm = {"sglang:num_running_reqs": "0", "sglang:num_queue_reqs": "0"}
+    rule = {"families": ["sglang:backuped_tokens"], "still_s": 0.1}
+    assert wait(rule, urls=(), page=lambda: {**calm, "sglang:backuped_tokens_total": "512"})["idle"] is True
+    assert wait(rule, urls=(), page=lambda: dict(calm))["idle"] is None
+    queued = {**calm, "sglang:num_queue_reqs": "1", "sglang:backuped_tokens_total": "512"}
+    assert wait(rule, urls=(), timeout=0.3, page=lambda: dict(queued))["idle"] is False
+    assert wait(rule, urls=(), page=lambda: {"sglang:num_running_reqs": "0"})["idle"] is None

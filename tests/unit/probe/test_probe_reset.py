@@ -11,18 +11,27 @@ from probe.engine import Engine
 from probe.errors import ProbeError
 from probe.prompts import Shot
 
+FLUSHED = "Cache flushed.\nPlease check backend logs for more details.\n"  # SGLang 0.5.23, entrypoints/http_server.py
+BUSY, TWICE = "Flush cache failed.\n", "Another flush_cache is already in progress."  # with HTTP 400
 SHOT = Shot("cool", None, 0, "", 528, 1, b'{"prompt":[1]}')
 
 
 class Serving:
     """A server whose cache hits a prompt that it saw, until it is really reset."""
 
-    def __init__(self, answers=({"success": True},), empties=True, usage=(0.0,), counts=True):
+    def __init__(self, answers=({"success": True},), empties=True, usage=(0.0,), counts=True, engine="vllm"):
+        self.engine = engine
         self.answers, self.empties, self.usage, self.counts = list(answers), empties, list(usage), counts
         self.seen, self.hits, self.resets, self.asked = False, 0, [], 0
 
     def metrics(self):
         usage = self.usage[0] if not self.resets or len(self.usage) == 1 else self.usage.pop(0)
+        if self.engine == "sglang":
+            rank = 'model_name="m",pp_rank="0",tp_rank="0"'
+            lines = [f"sglang:{name}{{{rank}}} 0.0" for name in ("num_running_reqs", "num_queue_reqs")]
+            lines += [f"sglang:token_usage{{{rank}}} {usage}", f'sglang:prefill_effective_tokens_total{{mode="host_hit",{rank}}} 0.0']
+            hits = [f'sglang:prefill_effective_tokens_total{{mode="device_hit",{rank}}} {self.hits}']
+            return "\n".join(lines + (hits if self.counts else [])) + "\n"
         lines = ["vllm:num_requests_running 0", "vllm:num_requests_waiting 0", f"vllm:kv_cache_usage_perc {usage}"]
         return "\n".join(lines + ([f"vllm:prefix_cache_hits_total {self.hits}"] if self.counts else [])) + "\n"
 
@@ -34,7 +43,7 @@ class Serving:
     def reset(self, path):
         self.resets.append(path)
         answer = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
-        if self.empties and answer == {"success": True}:
+        if self.empties and answer in ({"success": True}, FLUSHED):
             self.seen = False
         return answer
 
@@ -57,7 +66,8 @@ def engine_of(monkeypatch, tmp_path):
                     serving.complete()
                     return self._say(200, "data: [DONE]\n\n")
                 answer = serving.reset(self.path)
-                return self._say(404 if answer is None else 200, answer if isinstance(answer, str) else json.dumps(answer))
+                status = 404 if answer is None else 400 if answer in (BUSY, TWICE) else 200
+                return self._say(status, answer if isinstance(answer, str) else json.dumps(answer))
 
             def _say(self, status, text):
                 self.send_response(status)
@@ -122,3 +132,26 @@ def test_an_engine_that_keeps_no_prefix_has_nothing_to_show(engine_of):
     with pytest.raises(ProbeError, match="did not hit the GPU cache"):
         cooled(engine_of(serving))
     assert serving.resets == []
+
+
+def test_sglang_s_flush_is_retried_while_requests_are_under_way_and_proved_like_any_other(engine_of):
+    serving = Serving(answers=[BUSY, TWICE, FLUSHED], engine="sglang")
+    proof = cooled(engine_of(serving))
+    assert [(a["status"], a["success"]) for a in proof["answers"]] == [(400, False), (200, True)]
+    assert (proof["success"], proof["kv_cache_usage"], proof["hits_before"], proof["hits_after"]) == (True, "0.0", "512.0", "0.0")
+
+
+@pytest.mark.parametrize(
+    ("serving", "sentence"),
+    [
+        (Serving(answers=[BUSY], engine="sglang"), "last answer was 400 with success false"),
+        (Serving(answers=["OK"], engine="sglang"), "last answer was 200 with success null"),
+        (Serving(answers=[None], engine="sglang"), "last answer was 404"),
+        (Serving(answers=[FLUSHED], usage=[0.25], engine="sglang"), "sglang:token_usage is 0.25"),
+        (Serving(answers=[FLUSHED], empties=False, engine="sglang"), "still came from the GPU cache"),
+        (Serving(answers=[FLUSHED], counts=False, engine="sglang"), "sglang:prefill_effective_tokens_total counts None"),
+    ],
+)
+def test_a_flush_of_sglang_that_is_not_shown_is_not_measured_behind(engine_of, serving, sentence):
+    with pytest.raises(ProbeError, match=sentence):
+        cooled(engine_of(serving))

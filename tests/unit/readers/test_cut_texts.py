@@ -41,6 +41,7 @@ LAST = {
     "npu-smi-ecc": "        Chip ID",
     "perftest": " 65536",
     "rvs": "[RESULT] [ 512390",
+    "sglang-metrics": None,
     "sonic-pfcwd": "Ethernet0:3",
     "sysfs-link": "/sys/bus/pci/devices/0000:41:00.0/max_link_width",
     "vllm-metrics": None,
@@ -56,7 +57,7 @@ ONE = {
     "npu-smi": ("gpu", "chip"),
     "sonic-pfcwd": ("queue",),
 }
-OPEN = {"ethtool-module", "ethtool-stats", "kernel-log", "lmcache-metrics", "vllm-metrics"}  # every line stands for itself
+OPEN = {"ethtool-module", "ethtool-stats", "kernel-log", "lmcache-metrics", "sglang-metrics", "vllm-metrics"}  # every line stands for itself
 REPEATS = {"kernel-log"}  # a kernel says the same line as often as it happens
 
 

@@ -87,6 +87,7 @@ def test_figures_are_exact_and_in_one_unit_whatever_the_tool_counts_in():
     assert values(seen("amd-smi-metric", "good-list.json"), "gpu.temperature", gpu="0", sensor="hotspot") == [(Decimal("310.15"), "K")]
     assert values(seen("diskstats", "good-three-shapes.txt"), "disk.read_bytes", device="nvme0n1") == [(Decimal(40960000 * 512), "B")]
     assert values(seen("vllm-metrics", "good-one-engine.txt"), "process_resident_memory_bytes") == [(Decimal("1234000000"), "B")]
+    assert values(seen("sglang-metrics", "good-hicache.txt"), "sglang:prefill_effective_tokens_total", mode="storage_hit") == [(Decimal(32768), "1")]
     assert values(seen("fio", "good-old-without-bw-bytes.json"), "io.bandwidth") == [(Decimal(2569047 * 1024), "B/s")]
     assert values(seen("fio", "good-old-without-bw-bytes.json"), "io.latency_p99") == [(Decimal(6_324_000), "ns")]  # microseconds before fio 3
 

@@ -156,6 +156,9 @@ def _lab(
     physics = {**(engine.get("physics") or {}), **{k: v for k, v in keys.items() if k not in MEDIUM and k not in NATURE}}
     model, root = str(engine.get("model", "lab")), str(host["root"])
     config: dict[str, Any] = {"model": model, "port": place["port"], "seed": place["seed"], **physics}
+    like_sglang = engine.get("dialect") == "sglang"
+    if like_sglang:
+        config["dialect"] = "sglang"
     if place["address"] != LOOPBACK:
         config["host"] = place["address"]
     for name, strength in faults.items():
@@ -178,8 +181,9 @@ def _lab(
         "model": model,
         "kv_dirs": [place["kv_dir"]] if place["kv_dir"] else [],
         "array_stats": place["array_stats"],
-        "declared": {},
-        "reset": "/reset_prefix_cache",
+        # vLLM's dialect tells them at /config; SGLang has no such page.
+        "declared": {"kv_bytes_per_token": int(config.get("kv_bytes_per_token", 16))} if like_sglang else {},
+        "reset": "/flush_cache" if like_sglang else "/reset_prefix_cache",
         "kv_token_bytes": int(config.get("kv_bytes_per_token", 16)),
         "arm": _flat(keys, {"model": model, **{k: config[k] for k in SOFTWARE if k in config}, **({"kv_tier": "files"} if place["kv_dir"] else {})}),
         "prefill_token_s": 1.0 / float(config.get("prefill_tokens_per_s", 1e6)) / count,
@@ -237,8 +241,7 @@ def _real(
             engine.get("kv_bytes_per_token") or 262144
         ),  # the largest of the common models, so that room is never guessed too small
         "declared": {"kv_bytes_per_token": engine.get("kv_bytes_per_token"), "block_tokens": engine.get("block_tokens")},
-        # The connector's own cache in host memory goes too, and what it has on files stays; without a connector vLLM refuses that word.
-        "reset": "/reset_prefix_cache" + ("?reset_external=true" if found["kv_dirs"] else ""),
+        "reset": _reset_path(str(engine["kind"]), bool(found["kv_dirs"])),
         "arm": _flat({k: v for k, v in keys.items() if k in MEDIUM}, found["software"]),
         "prefill_token_s": float(engine.get("prefill_token_s", 0.00005)) / count,
         "load_token_s": float(engine.get("load_token_s", 0.00002)) / count if found["kv_dirs"] else None,
@@ -248,6 +251,16 @@ def _real(
     stops = {"stop_argv": started["stop_argv"], "stop_timeout_s": stop_s}
     limit = int(engine.get("start_timeout_s", 3600))
     return {**described, **_process(started["argv"], started["env"], folder, root, _urls(place), files, limit, stops)}
+
+
+def _reset_path(kind: str, with_tier: bool) -> str:
+    """Return what is posted to so that the engine forgets what it holds itself, and keeps what lies on files.
+
+    SGLang's flush takes its host memory along. Of vLLM the connector's cache in host memory goes too; without a connector it refuses that word.
+    """
+    if kind == "sglang":
+        return "/flush_cache"
+    return "/reset_prefix_cache" + ("?reset_external=true" if with_tier else "")
 
 
 def _urls(place: Mapping[str, Any]) -> list[str]:

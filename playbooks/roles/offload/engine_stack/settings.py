@@ -93,10 +93,13 @@ def _refuse_a_reset_that_proves_nothing(engine: Mapping[str, Any], values: Mappi
         raise ValueError(f"targets.engine.cool is {cool!r}; it is one of {', '.join(COOLS)}.")
     if cool == "restart":
         return
+    if engine.get("kind") == "sglang" and kind in (None, "hicache") and values.get("storage") != "mooncake":
+        return  # its flush empties GPU and host memory, and is open whether or not it is used
     if engine.get("kind") != "vllm" or kind not in (None, "native"):
         raise ValueError(
             f"targets.engine.cool is reset, and with {engine.get('kind')} and offload {kind or 'none'} a reset says success without emptying what "
-            "serves. It is for vllm without offload or with offload native; leave it out, then the engine is restarted before each run."
+            "serves. It is for vllm without offload or with offload native, and for sglang without offload or with offload hicache on files; leave "
+            "it out, then the engine is restarted before each run."
         )
     if str(engine.get("listen") or "127.0.0.1") not in ("127.0.0.1", "localhost", "::1"):
         raise ValueError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Dict, Optional, Tuple, Type, TypeVar
 
 T = TypeVar("T")
+DIALECTS = ("vllm", "sglang")
 
 
 class ConfigError(ValueError):
@@ -64,6 +65,7 @@ class Config:
     max_model_len: int = 131072
     max_num_seqs: int = 256
     service_spread: float = 0.0  # standard deviation of the service times, as a share of their mean
+    dialect: str = "vllm"  # whose names for counters and endpoints: vllm or sglang
     state_path: str = ""  # remembers that a crash has happened, so that it happens once
     tier: Optional[Tier] = None
     faults: Faults = field(default_factory=Faults)
@@ -80,7 +82,7 @@ class Config:
 
     def public(self) -> Dict[str, Any]:
         """Return what `/config` shows. An engine does not know its own defects, so they are not part of it."""
-        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("tier", "faults", "state_path")}
+        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("tier", "faults", "state_path", "dialect")}
         shown["tier"] = {"path": self.tier.path, "read_bytes_per_s": self.tier.read_bytes_per_s} if self.tier else None
         return {
             "config": shown,
@@ -118,6 +120,8 @@ def parse(data: Dict[str, Any]) -> Config:
     for key in ("prefill_tokens_per_s", "decode_base_s", "kv_bytes_per_token", "block_tokens", "hbm_tokens", "max_num_seqs"):
         if getattr(config, key) <= 0:
             raise ConfigError(f"{key} must be above 0, it is {getattr(config, key)}")
+    if config.dialect not in DIALECTS:
+        raise ConfigError(f"dialect is {config.dialect!r}; this engine speaks as {' or '.join(DIALECTS)} does")
     if config.num_blocks < 1:
         raise ConfigError(f"hbm_tokens ({config.hbm_tokens}) holds not even one block of {config.block_tokens} tokens")
     return config

@@ -48,7 +48,7 @@ class Engine:
 
     def __init__(self, config: Config, started: float) -> None:
         self.config = config
-        self.metrics = Metrics(config.model, config.num_blocks, config.block_tokens)
+        self.metrics = Metrics(config)
         self.defects = Defects(config, started)
         self.decoder = Decoder(config.decode_base_s, config.decode_per_sequence_s, self.defects.slowness)
         self._hbm = Hbm(config.num_blocks)

@@ -1,10 +1,13 @@
-"""Counters and gauges under vLLM's names, in the text format that Prometheus reads."""
+"""Counters and gauges under the names of vLLM, or of the engine that this one is to be taken for, in the text format that Prometheus reads."""
 
 from __future__ import annotations
 
 import os
 import time
 from typing import Dict, Iterator, List, Tuple
+
+from . import sglang
+from .config import Config
 
 SOURCES = ("local_compute", "local_cache_hit", "external_kv_transfer")
 REASONS = ("stop", "length", "abort", "error")
@@ -13,9 +16,10 @@ REASONS = ("stop", "length", "abort", "error")
 class Metrics:
     """What this engine counts, since its start."""
 
-    def __init__(self, model: str, blocks: int, block_tokens: int) -> None:
-        self._model = model
-        self._cache = f'block_size="{block_tokens}",num_gpu_blocks="{blocks}"'
+    def __init__(self, config: Config) -> None:
+        self.model, self.blocks, self.block_tokens = config.model, config.num_blocks, config.block_tokens
+        self.kv_bytes_per_token, self.has_tier = config.kv_bytes_per_token, config.tier is not None
+        self._dialect = config.dialect
         self._started = time.time()
         self.prompt_tokens = 0
         self.generation_tokens = 0
@@ -46,14 +50,15 @@ class Metrics:
     def text(self) -> str:
         """Return the page `/metrics`."""
         lines: List[str] = []
-        for name, kind, labels, value in self._rows():
+        for name, kind, labels, value in self._rows() if self._dialect == "vllm" else sglang.rows(self):
             if not lines or not lines[-1].startswith(name + "{"):
                 lines.append(f"# TYPE {name} {kind}")
             lines.append(f"{name}{labels} {value}")
         return "\n".join(lines) + "\n"
 
     def _rows(self) -> Iterator[Tuple[str, str, str, str]]:
-        own = f'engine="0",model_name="{self._model}"'
+        own = f'engine="0",model_name="{self.model}"'
+        cache = f'block_size="{self.block_tokens}",num_gpu_blocks="{self.blocks}"'
         plain = {
             "prompt_tokens_total": self.prompt_tokens,
             "generation_tokens_total": self.generation_tokens,
@@ -73,7 +78,7 @@ class Metrics:
             yield "vllm:request_success_total", "counter", f'{{{own},finished_reason="{reason}"}}', f"{count}.0"
         for name, gauge in (("num_requests_running", self.running), ("num_requests_waiting", self.waiting), ("kv_cache_usage_perc", self.kv_usage)):
             yield f"vllm:{name}", "gauge", f"{{{own}}}", f"{float(gauge)}"
-        yield "vllm:cache_config_info", "gauge", f"{{{self._cache},{own}}}", "1.0"
+        yield "vllm:cache_config_info", "gauge", f"{{{cache},{own}}}", "1.0"
         yield "process_start_time_seconds", "gauge", "", f"{self._started:.3f}"
         yield "process_resident_memory_bytes", "gauge", "", f"{resident_bytes()}.0"
 

@@ -7,7 +7,7 @@ import json
 import time
 from typing import Any, Dict, Optional, Tuple
 
-from . import __version__
+from . import __version__, sglang
 from .completions import Completion, RequestError
 from .engine import Answer, Engine
 
@@ -66,23 +66,28 @@ class Server:
         return keep
 
     def _small(self, writer: asyncio.StreamWriter, method: str, path: str) -> None:
-        config = self._engine.config
+        config, version = self._engine.config, f"lab-{__version__}"
+        like_sglang = config.dialect == "sglang"
+        reset = "/flush_cache" if like_sglang else "/reset_prefix_cache"
         if method == "GET" and path == "/metrics":
             _send(writer, 200, self._engine.metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
-        elif (method, path) == ("POST", "/reset_prefix_cache"):
-            _whole(writer, 200, {"success": self._engine.reset_prefix_cache()})
+        elif (method, path) == ("POST", reset):
+            done = self._engine.reset_prefix_cache()
+            if like_sglang:
+                _send(writer, 200 if done else 400, (sglang.FLUSHED if done else sglang.REFUSED).encode(), "text/plain; charset=utf-8")
+            else:
+                _whole(writer, 200, {"success": done})
         else:
-            pages: Dict[str, Any] = {
-                "/health": {},
-                "/version": {"version": f"lab-{__version__}"},
-                "/config": config.public(),
-                "/server_info": config.public(),
-                "/v1/models": {"object": "list", "data": [{"id": config.model, "object": "model", "max_model_len": config.max_model_len}]},
-            }
+            served = {"id": config.model, "object": "model", "max_model_len": config.max_model_len}
+            pages: Dict[str, Any] = {"/health": {}, "/v1/models": {"object": "list", "data": [served]}}
+            if like_sglang:
+                pages["/server_info"] = sglang.server_info(config, version)
+            else:
+                pages.update({"/version": {"version": version}, "/config": config.public(), "/server_info": config.public()})
             if method == "GET" and path in pages:
                 _whole(writer, 200, pages[path])
             else:
-                known = path in pages or path in ("/metrics", "/reset_prefix_cache", "/v1/completions")
+                known = path in pages or path in ("/metrics", reset, "/v1/completions")
                 status = 405 if known else 404
                 _whole(writer, status, {"error": {"message": f"{method} {path}: {REASONS[status].lower()}", "code": status}})
 

@@ -16,6 +16,7 @@ from typing import Any, Dict, List
 
 from probe import clock, metrics
 from probe.engine_control import tail
+from probe.engine_counters import OWN_HITS, PROMPT, TIER_HITS
 from probe.errors import ProbeError
 from probe.files import walk_files
 from probe.selfexec import clean_environment
@@ -25,7 +26,7 @@ PASS_S = 3600.0  # of one pass, where the settings say nothing
 RESULT_MAX = 512 << 20  # bytes
 FOLDER = "{folder}"  # stands in argv for the folder of the pass
 STORE, MEASURE = "store", "measure"
-COUNTED = ("vllm:prompt_tokens_total", "vllm:prefix_cache_hits_total", "vllm:external_prefix_cache_hits_total")
+COUNTED = (PROMPT, OWN_HITS, TIER_HITS)
 
 
 def client_cell(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
@@ -62,8 +63,8 @@ def client_cell(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
 
 def _grown(before: Dict[str, str], after: Dict[str, str]) -> Dict[str, str]:
     """Return what the engine counted meanwhile, as decimal strings: whether its prompts came from where they were stored."""
-    pairs = {name: (metrics.total(before, name), metrics.total(after, name)) for name in COUNTED}
-    return {name: format(high - low, "f") for name, (low, high) in pairs.items() if low is not None and high is not None}
+    grown = {quantity: metrics.growth(before, after, quantity) for quantity in COUNTED}
+    return {quantity: format(value, "f") for quantity, value in grown.items() if value is not None}
 
 
 def _cool(session: Session) -> Dict[str, Any]:

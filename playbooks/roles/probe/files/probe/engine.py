@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from decimal import Decimal
 from typing import Any, Callable, Dict, List, Optional
 
 from probe import clock, metrics
 from probe.engine_control import is_healthy
+from probe.engine_counters import BLOCK_TOKENS, GPU_BLOCKS, NO_SETTING, family_of
 from probe.engine_host import LocalHost
 from probe.errors import ProbeError
 from probe.files import canonical
@@ -89,13 +91,13 @@ class Engine:
         info = metrics.get_json(base + "/config") or metrics.get_json(base + "/server_info") or {}
         version = metrics.get_json(base + "/version") or {}
         cache = metrics.labels_of(now, "vllm:cache_config_info")
-        config = info.get("config") or info.get("vllm_config") or info or dict(cache)
-        row: Dict[str, Any] = {"argv": words["argv"], "version": version.get("version"), "config": config}
+        config = info.get("config") or info.get("vllm_config") or _settings(info, now) or dict(cache)
+        row: Dict[str, Any] = {"argv": words["argv"], "version": version.get("version") or info.get("version"), "config": config}
         row.update({k: words[k] for k in ("model_config_sha256", "hash_seed")})
         row["model"] = info.get("model") or self.served_model(base)
         row["kv_bytes_per_token"] = info.get("kv_bytes_per_token")
-        row["num_gpu_blocks"] = _whole(info.get("num_gpu_blocks"), cache.get("num_gpu_blocks"))
-        row["block_tokens"] = _whole(info.get("block_tokens"), cache.get("block_size"))
+        row["num_gpu_blocks"] = _whole(info.get("num_gpu_blocks"), metrics.fact(now, GPU_BLOCKS))
+        row["block_tokens"] = _whole(info.get("block_tokens"), metrics.fact(now, BLOCK_TOKENS))
         row["config_sha256"] = info.get("config_sha256") or hashlib.sha256(canonical(config)).hexdigest()
         said = metrics.total(now, "process_start_time_seconds")
         row["started_wall_ns"] = words["started_wall_ns"] if said is None else int(said * Decimal(1_000_000_000))
@@ -117,10 +119,19 @@ class Engine:
         return self.spec["model"] if self.spec["model"] in names else (names[0] if names else None)
 
 
+def _settings(info: Dict[str, Any], page: Dict[str, str]) -> Dict[str, Any]:
+    """Return what an engine says of its own settings, without its state of now, what each start makes anew, and secrets."""
+    left_out = NO_SETTING.get(family_of(page) or "")
+    return {key: value for key, value in info.items() if not (left_out and re.fullmatch(left_out, key))}
+
+
 def _whole(*values: Any) -> Optional[int]:
+    """Return the first of these that is a whole number; a gauge writes it as 64.0."""
     for value in values:
         try:
-            return int(value)
-        except (TypeError, ValueError):
+            number = Decimal(str(value))
+        except ArithmeticError:
             continue
+        if number.is_finite() and number == int(number):
+            return int(number)
     return None

@@ -12,6 +12,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional
 
 from probe import metrics
+from probe.engine_counters import RUNNING, WAITING
 from probe.errors import ProbeError
 
 LOOKS = 3  # in which nothing changed, at least
@@ -59,7 +60,7 @@ class Quiet:
                 sleep(0.2)
                 continue
             away = 0.0
-            busy = [metrics.total(pages[""], name) for name in (metrics.RUNNING, metrics.WAITING)]
+            busy = [metrics.amount(pages[""], quantity) for quantity in (RUNNING, WAITING)]
             if None in busy:
                 return _answer(None, began, "the engine does not say how many requests run and wait")
             why, storing = self._moving(pages, busy), _storing(pages)

@@ -1,4 +1,4 @@
-"""The engine's /metrics: counters and gauges as exact decimal strings, as they were written."""
+"""The engine's /metrics: counters and gauges as exact decimal strings, as they were written, and quantities by the engine's own names for them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 import re
 import urllib.request
 from decimal import Decimal, InvalidOperation
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
+from probe.engine_counters import FACTS, SERIES, family_of
 from probe.errors import ProbeError
 
 _SAMPLE = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(\{.*\})?\s+(\S+)")
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-RUNNING, WAITING = "vllm:num_requests_running", "vllm:num_requests_waiting"
 
 
 def get(url: str, timeout: float = 5.0) -> bytes:
@@ -93,11 +93,46 @@ def total(metrics: Dict[str, str], name: str, **labels: str) -> Optional[Decimal
     """Return the sum of a metric over all label sets that contain `labels`, or None when it is absent or not a number."""
     found: Optional[Decimal] = None
     for key, text in metrics.items():
-        if (key == name or key.startswith(name + "{")) and all('%s="%s"' % item in key for item in labels.items()):
+        if carries(key, name, labels):
             if not re.fullmatch(r"-?[0-9.]+", text):
                 return None
             found = (found or Decimal(0)) + Decimal(text)
     return found
+
+
+def amount(metrics: Dict[str, str], quantity: str) -> Optional[Decimal]:
+    """Return a quantity of probe.engine_counters; None where the page's engine has no series of it, or one is absent or not a number."""
+    parts = [total(metrics, name, **labels) for name, labels in series_of(metrics, quantity)]
+    return sum((part for part in parts if part is not None), Decimal(0)) if parts and None not in parts else None
+
+
+def growth(before: Dict[str, str], after: Dict[str, str], quantity: str) -> Optional[Decimal]:
+    """Return by how much a quantity grew, None where one of the pages does not tell it."""
+    low, high = amount(before, quantity), amount(after, quantity)
+    return None if low is None or high is None else high - low
+
+
+def series_of(metrics: Iterable[str], quantity: str) -> Iterable[Tuple[str, Dict[str, str]]]:
+    """Return the series, each as (name, labels), that add up to a quantity of the engine whose names stand on a page; none where it has none."""
+    return SERIES.get(family_of(metrics) or "", {}).get(quantity, ())
+
+
+def names_of(metrics: Iterable[str], quantity: str) -> str:
+    """Return the names of a quantity's series on a page, for a sentence; the quantity itself where the engine is not known."""
+    return ", ".join(sorted({name for name, _ in series_of(metrics, quantity)})) or quantity
+
+
+def carries(key: str, name: str, labels: Dict[str, str]) -> bool:
+    """Tell whether a series has a name and these labels."""
+    return (key == name or key.startswith(name + "{")) and all('%s="%s"' % item in key for item in labels.items())
+
+
+def fact(metrics: Dict[str, str], what: str) -> Optional[str]:
+    """Return a fact that the engine tells on its page: a label of an information series, or the value of a gauge that is alike on all ranks."""
+    name, label = FACTS.get(family_of(metrics) or "", {}).get(what, ("", ""))
+    if label:
+        return labels_of(metrics, name).get(label)
+    return next((text for key, text in metrics.items() if name and carries(key, name, {})), None)
 
 
 def labels_of(metrics: Dict[str, str], name: str) -> Dict[str, str]:

@@ -1,7 +1,8 @@
 """Forget the engine's GPU cache without starting it anew, and prove it: the endpoint's own word is not enough.
 
-vLLM answers HTTP 200 with {"success": false} while blocks are held, and its success tells nothing of what still serves. So a prompt that is
-known to hit before must not hit behind it: either here, or by the job's own canary, which was stored and is not used before.
+vLLM answers HTTP 200 with {"success": false} while blocks are held, SGLang HTTP 400 with a sentence while requests are under way, and the success of
+either tells nothing of what still serves. So a prompt that is known to hit before must not hit behind it: either here, or by the job's own canary,
+which was stored and is not used before. SGLang's reset empties its host memory too, and what the engine holds itself counts as one.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any, Callable, Dict, Optional
 
 from probe import metrics
 from probe.engine import Engine
+from probe.engine_counters import IN_USE, OWN_HITS, RESET_WORDS, family_of
 from probe.errors import ProbeError
 from probe.prompts import Shot
 
 LIMIT_S, PAUSE_S = 60.0, 0.2  # how long blocks may be held behind the last request
-USAGE, HITS = "vllm:kv_cache_usage_perc", "vllm:prefix_cache_hits_total"
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -44,7 +45,7 @@ def verified_reset(engine: Engine, warm: Shot, ask_again: bool, sleep: Callable[
         raise ProbeError(
             "engine",
             "A prompt that was sent twice did not hit the GPU cache (%s counts %s), so a reset of it cannot be shown. Nothing was measured; use "
-            "cool: restart (targets.engine.cool)." % (HITS, _text(hits_before)),
+            "cool: restart (targets.engine.cool)." % (metrics.names_of(engine.metrics(), OWN_HITS), _text(hits_before)),
         )
     _reset(engine, url, proof, sleep)
     if ask_again:
@@ -63,9 +64,9 @@ def _reset(engine: Engine, url: str, proof: Dict[str, Any], sleep: Callable[[flo
     end, answers = time.monotonic() + LIMIT_S, proof["answers"]  # type: float, List[Dict[str, Any]]
     while True:
         status, body = _post(url, b"", 30.0)
-        said = _success(body)
+        page = engine.metrics()
+        said, usage = _success(body, status, RESET_WORDS.get(family_of(page) or "")), metrics.amount(page, IN_USE)
         answer = {"status": status, "success": said}
-        usage = metrics.total(engine.metrics(), USAGE)
         if said is True:
             proof.update(success=True, kv_cache_usage=_text(usage))
             if usage == 0:
@@ -73,23 +74,23 @@ def _reset(engine: Engine, url: str, proof: Dict[str, Any], sleep: Callable[[flo
                 return
         if not answers or answers[-1] != answer:
             answers.append(answer)
-        if time.monotonic() > end or status != 200:
+        if time.monotonic() > end or (status != 200 and said is None):
             raise ProbeError(
                 "engine",
                 "POST %s did not empty the GPU cache within %d s: the last answer was %s with success %s, %s is %s. Nothing was measured."
-                % (url, LIMIT_S, status, json.dumps(said), USAGE, _text(usage)),
+                % (url, LIMIT_S, status, json.dumps(said), metrics.names_of(page, IN_USE), _text(usage)),
             )
         sleep(PAUSE_S)
 
 
 def _ask(engine: Engine, shot: Shot, sleep: Callable[[float], None], timeout: float) -> Optional[Decimal]:
-    """Send one prompt to its end; return how many of its tokens hit the GPU cache, None where the engine does not count them."""
-    before = metrics.total(engine.metrics(), HITS)
+    """Send one prompt to its end; return how many of its tokens the engine still held itself, None where the engine does not count them."""
+    before = metrics.amount(engine.metrics(), OWN_HITS)
     status, body = _post(engine.base + "/v1/completions", shot.body, timeout)
     if status != 200:
         raise ProbeError("engine", "The prompt that shows whether the GPU cache is empty was answered with %s: %s" % (status, body[:200]))
     engine.wait_idle(sleep)
-    after = metrics.total(engine.metrics(), HITS)
+    after = metrics.amount(engine.metrics(), OWN_HITS)
     return None if before is None or after is None else after - before
 
 
@@ -105,8 +106,10 @@ def _post(url: str, body: bytes, timeout: float) -> Any:
         raise ProbeError("engine", "POST %s failed: %s." % (url, error)) from error
 
 
-def _success(body: str) -> Optional[bool]:
-    """Return what the body says of success; None where it says nothing, which is never success."""
+def _success(body: str, status: int, words: Optional[str]) -> Optional[bool]:
+    """Return what the body says of success; None where it says nothing, which is never success. `words`: of an engine that writes no JSON."""
+    if words:
+        return True if status == 200 and body.startswith(words) else False if status == 400 and body.strip() else None
     try:
         said = json.loads(body)
     except ValueError:

@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from probe import metrics, preflight
 from probe.cells import run_cells
 from probe.engine import Engine
+from probe.engine_counters import OWN_HITS, TIER_HITS
 from probe.job_main import Job
 from probe.prompts import Shot, tier_label
 from probe.session import CANARY, Session, tier_facts
@@ -105,8 +106,7 @@ def _one(session: Session, engine: Engine, label: str, expected: bool) -> Dict[s
     brief = session.send([shot], 1)[0]
     engine.wait_idle(session.job.sleep)
     after = engine.metrics()
-    external = _delta(before, after, "vllm:external_prefix_cache_hits_total")
-    local = _delta(before, after, "vllm:prefix_cache_hits_total")
+    external, local = metrics.growth(before, after, TIER_HITS), metrics.growth(before, after, OWN_HITS)
     cached = (brief["usage"] or {}).get("cached_tokens")
     seen = cached if cached is not None else (None if external is None else int(external + (local or 0)))
     hit = None if seen is None else seen * 2 > session.prompts.context
@@ -114,11 +114,6 @@ def _one(session: Session, engine: Engine, label: str, expected: bool) -> Dict[s
     out.update(external_hit_tokens=_text(external), local_hit_tokens=_text(local), context_tokens=session.prompts.context)
     out["as_expected"] = brief["error"] is None and hit is expected
     return out
-
-
-def _delta(before: Dict[str, str], after: Dict[str, str], name: str) -> Optional[Decimal]:
-    low, high = metrics.total(before, name), metrics.total(after, name)
-    return None if low is None or high is None else high - low
 
 
 def _text(value: Optional[Decimal]) -> Optional[str]:

@@ -10,24 +10,19 @@ import threading
 import time
 from typing import Any, Dict, Optional
 
+from probe import metrics
+from probe.engine_counters import IN_USE, LOAD_FAILURES, OWN_HITS, PROMPT, RUNNING, SERVED, STORE_BYTES, STORED_TOKENS, TIER_HITS, WAITING
 from probe.engine_host import GRACE_S
 from probe.errors import Ended, ProbeError
 from probe.job_main import Job
 from probe.session import Session
 
 LOOK_S = 0.25
-WANTED = (
-    "vllm:num_requests_running",
-    "vllm:num_requests_waiting",
-    "vllm:kv_cache_usage_perc",
-    "vllm:prompt_tokens_total",
+WANTED = (RUNNING, WAITING, IN_USE, PROMPT, OWN_HITS, TIER_HITS, LOAD_FAILURES, STORE_BYTES, STORED_TOKENS, SERVED)
+OTHERS = (
     "vllm:external_prefix_cache_queries_total",
-    "vllm:external_prefix_cache_hits_total",
-    "vllm:prefix_cache_hits_total",
     "vllm:kv_offload_load_bytes_total",
-    "vllm:kv_offload_load_failures_total",
-    "vllm:kv_offload_store_bytes_total",
-    "vllm:request_success_total",
+    "sglang:kv_evictable_tokens",
     "process_start_time_seconds",
     "process_resident_memory_bytes",
 )
@@ -107,10 +102,16 @@ class Telemetry:
         row: Dict[str, Any] = self._host.sample()
         try:
             now = self._engine.metrics()
-            row["metrics"] = {k: v for k, v in now.items() if k.partition("{")[0] in WANTED}
+            row["metrics"] = _kept(now)
         except ProbeError as error:
             row["metrics"] = {}
             row["metrics_problem"] = str(error)
         self._job.journals.put("telemetry.jsonl", row)
         for told in self._host.health():
             self._job.journals.put("health.jsonl", told)
+
+
+def _kept(now: Dict[str, str]) -> Dict[str, str]:
+    """Return the few series that a sample keeps: those of the quantities that are looked at over time, and some for people."""
+    wanted = [one for quantity in WANTED for one in metrics.series_of(now, quantity)] + [(name, {}) for name in OTHERS]
+    return {key: text for key, text in now.items() if any(metrics.carries(key, name, labels) for name, labels in wanted)}

@@ -1,0 +1,1 @@
+../../../../../gates/engine_counters.py
