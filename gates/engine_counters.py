@@ -51,7 +51,8 @@ SERIES: dict[str, dict[str, tuple[tuple[str, dict[str, str]], ...]]] = {
         GENERATED: (("vllm:generation_tokens_total", {}),),
         OWN_HITS: (("vllm:prefix_cache_hits_total", {}),),
         TIER_HITS: (("vllm:external_prefix_cache_hits_total", {}),),
-        LOAD_FAILURES: (("vllm:kv_offload_load_failures_total", {}),),  # of the simulated engine; vLLM itself exports no such counter
+        # The first is the simulated engine's, the second of the file-system tier of vLLM's own offload.
+        LOAD_FAILURES: (("vllm:kv_offload_load_failures_total", {}), ("vllm:kv_offload_tiering_promotion_job_failures_total", {})),
         STORE_BYTES: (("vllm:kv_offload_store_bytes_total", {}),),
         COMPUTED: ((_SHARE, {"source": "local_compute"}),),
         FROM_GPU: ((_SHARE, {"source": "local_cache_hit"}),),
@@ -87,6 +88,9 @@ FACTS: dict[str, dict[str, tuple[str, str]]] = {
 
 COUNTED_IN_TOKENS = ("sglang",)  # whose LOAD_FAILURES are tokens
 
+# Parts of a name that count KV that was found and could not be loaded: of vLLM's offload (jobs of its tier), of LMCache.
+# A series with labels comes into being with its first failure.
+FAILED_LOADS = ("kv_offload_load_failures", "promotion_job_failures", "get_blocking_failed")
 # Parts of a name that count what failed to be stored or found no room: of vLLM's offload, of LMCache, of HiCache.
 STORE_FAILURES = ("put_failed", "allocation_failure", "store_failures", "stores_dropped", "hicache_backup_dropped", "hicache_dropped")
 

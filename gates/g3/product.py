@@ -13,12 +13,12 @@ from gates.g3.limits import Pairs, geometric
 from gates.g3.published import with_published
 from gates.model import CheckResult, ClaimStatus, Limit, Severity, Verdict
 from gates.plan import Plan
-from gates.readers.prometheus import exposes, growth
-from gates.readers.strict import at
+from gates.readers.prometheus import exposes, failures_to_load, growth, series_of
 from gates.rules.across import tier_pairs
 from gates.rules.claim import Findings, Run, lacking
 from gates.rules.decision import Effect
 from gates.rules.estimates import ms, percent, to_decimal
+from gates.rules.failures_counted import grown
 from gates.rules.standing import Standing, refused
 from gates.steps import numbered
 from gates.text import Text
@@ -46,12 +46,12 @@ def product_checks(data: Findings, standing: Standing) -> list[CheckResult]:
 
 
 def _load_errors(data: Findings, standing: Standing) -> CheckResult:
-    """Return the check that the engine counted no failed KV load. An engine that has no such counter says so in its list of names."""
+    """Return the check that no failed KV load was counted, by the engine or an endpoint of its offload; where none has such a counter, it says so."""
     files = tuple(r.pack.path("counters.jsonl") for r in data.of("candidate"))
     missing = Text("The engine's counter of failed KV loads is missing.", "缺少引擎的 KV 加载失败计数。")
     blank = replace(LOAD_ERRORS.blank(data.plan, evidence=files), reason=missing, change=remedies.told(files))
-    counts = [_failed_loads(view, tier) for view in data.places("candidate") for tier in view.tiers]
-    if counts and all(c is None for c in counts) and all(_has_no_counter(run) for run in data.of("candidate")):
+    counts = [count for view in data.places("candidate") for tier in view.tiers for count in _failed_loads(view, tier)]
+    if not counts and data.of("candidate"):
         reason = Text(
             "This engine has no counter of failed KV loads; hits, failures and outputs tell instead.",
             "该引擎没有此计数；由命中、失败和输出检查代替。",
@@ -60,25 +60,29 @@ def _load_errors(data: Findings, standing: Standing) -> CheckResult:
     refusal = standing.blame()
     if refusal:
         return refused(blank, refusal)
-    known = [c for c in counts if c is not None]
-    if not known or len(known) < len(counts):
+    total = Decimal(int(sum((more for _, more in counts if more is not None), Decimal(0))))
+    if not counts or (total == 0 and any(more is None for _, more in counts)):
         return blank
-    total = Decimal(int(sum(known, Decimal(0))))
     in_tokens = any(family_of(run.metrics_names or ()) in COUNTED_IN_TOKENS for run in data.of("candidate"))
-    loads = Text("{n} KV loads failed (none may).", "{n} 次 KV 加载失败（不应有）。")
-    tokens = Text("The KV of {n} tokens was found and could not be loaded (none may).", "{n} 个词元的 KV 命中但加载失败（不应有）。")
-    reason = (tokens if in_tokens else loads).fill(n=total)
+    loads = Text("{n} KV loads failed (none may){w}.", "{n} 次 KV 加载失败（不应有）{w}。")
+    tokens = Text("The KV of {n} tokens was found and could not be loaded (none may){w}.", "{n} 个词元的 KV 命中但加载失败（不应有）{w}。")
+    names = ", ".join(sorted({name for name, more in counts if more}))
+    where = Text(": {s}", "：{s}").fill(s=names) if names else Text("", "")
+    reason = (tokens if in_tokens else loads).fill(n=total, w=where)
     return replace(blank, change=None, verdict=Verdict.PASS if total == 0 else Verdict.FAIL, reason=reason, value=total, margin=-total)
 
 
-def _failed_loads(run: Run, tier: int) -> Decimal | None:
+def _failed_loads(run: Run, tier: int) -> list[tuple[str, Decimal | None]]:
+    """Return (counter, growth) at one tier; None for one that the engine names among its own and that is not there."""
+    found = grown(run, "measure", tier, failures_to_load)
+    names = [str(name) for name in run.metrics_names or ()]
     pair = run.pack.counter_pair("measure", tier)
-    return None if pair is None else growth(pair[0].get("metrics"), pair[1].get("metrics"), LOAD_FAILURES)
-
-
-def _has_no_counter(run: Run) -> bool:
-    names = at(run.pack.engine, "metrics_names")
-    return isinstance(names, list) and bool(names) and not exposes(map(str, names), LOAD_FAILURES)
+    if family_of(names) in COUNTED_IN_TOKENS and exposes(names, LOAD_FAILURES):
+        told = ", ".join(name for name, _ in series_of(family_of(names), LOAD_FAILURES))
+        found.append((told, growth(pair[0].get("metrics"), pair[1].get("metrics"), LOAD_FAILURES) if pair else None))
+    if run.metrics_names is None or (not found and failures_to_load(dict.fromkeys(names, "0"))):
+        found.append(("", None))
+    return found
 
 
 def guards(plan: Plan, data: Findings, standing: Standing, tier: int) -> list[CheckResult]:

@@ -11,9 +11,9 @@ from gates import remedies
 from gates.g3.declared import CACHED_TOKENS, STORE_FAILURES
 from gates.model import CheckResult, Verdict
 from gates.readers.prometheus import failures_to_store
-from gates.readers.strict import at
-from gates.rules.claim import Findings, Run
+from gates.rules.claim import Findings
 from gates.rules.estimates import beside, percent
+from gates.rules.failures_counted import grown
 from gates.rules.standing import Standing, refused
 from gates.text import Text
 
@@ -53,36 +53,19 @@ def store_failures(data: Findings, standing: Standing) -> Row:
     plan, runs = data.plan, data.of("candidate")
     files = tuple(run.pack.path("counters.jsonl") for run in runs)
     phases = [(view, phase, tier) for run in runs for view in run.places for phase, tier in (("store", None), *(("measure", t) for t in run.tiers))]
-    counted = [found for view, phase, tier in phases for found in _grown(view, phase, tier)]
+    counted = [found for view, phase, tier in phases for found in grown(view, phase, tier, failures_to_store)]
     if not counted:
         return STORE_FAILURES.not_told(plan)
     blank, refusal = STORE_FAILURES.blank(plan, evidence=files), standing.performance()
     if refusal:
         return refused(blank, refusal)
-    if any(grown is None for _, grown in counted):
-        name = next(name for name, grown in counted if grown is None)
+    if any(more is None for _, more in counted):
+        name = next(name for name, more in counted if more is None)
         reason = Text("{n} went back, or is missing behind a phase.", "{n} 回退，或在某阶段之后缺失。")
         return replace(blank, reason=reason.fill(n=name), change=remedies.told(files))
-    total = sum((grown for _, grown in counted if grown is not None), Decimal(0))
-    names = sorted({name for name, grown in counted if grown})
+    total = sum((more for _, more in counted if more is not None), Decimal(0))
+    names = sorted({name for name, more in counted if more})
     reason = Text("{n} failures to store or to find room were counted{w}.", "写入或分配失败计数 {n} 次{w}。")
     where = Text(" ({n})", "（{n}）").fill(n=", ".join(names)) if names else Text("", "")
     verdict = Verdict.FAIL if total else Verdict.PASS
     return replace(blank, verdict=verdict, reason=reason.fill(n=format(total.normalize(), "f"), w=where), value=total, margin=-total)
-
-
-def _grown(run: Run, phase: str, tier: int | None) -> list[tuple[str, Decimal | None]]:
-    """Return (counter, growth) of a phase: of the engine and of each endpoint of the offload. A series that a failure brought begins at 0."""
-    pair = run.pack.counter_pair(phase, tier)
-    if pair is None:
-        return []
-    ends = [(at(pair[0], "metrics"), at(pair[1], "metrics"))]
-    offload = at(pair[1], "offload")
-    ends += [(at(pair[0], "offload", url), after) for url, after in (offload.items() if isinstance(offload, dict) else ())]
-    out = []
-    for before, after in ends:
-        low, high = failures_to_store(before), failures_to_store(after)
-        out += [
-            (name, None if (end := high.get(name)) is None or end < low.get(name, 0) else end - low.get(name, 0)) for name in sorted({*low, *high})
-        ]
-    return out

@@ -12,6 +12,7 @@ from typing import Any
 from gates.engine_counters import (
     CACHED_BY_REQUEST,
     COMPUTED,
+    FAILED_LOADS,
     FROM_GPU,
     FROM_HOST,
     FROM_TIER,
@@ -30,6 +31,7 @@ from gates.text import Text, joined
 _NAME = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?")
 _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 _STORE_FAILURES = re.compile("|".join(STORE_FAILURES))
+_FAILED_LOADS = re.compile("|".join(FAILED_LOADS))
 
 
 @lru_cache(maxsize=4096)
@@ -120,8 +122,17 @@ def called(names: Iterable[str], quantities: Iterable[str]) -> Text:
 
 def failures_to_store(metrics: Any) -> dict[str, Decimal]:
     """Return the counters of failures to store by their series, as far as an endpoint exposes any; one that is no number is left out."""
+    return _counters(metrics, _STORE_FAILURES)
+
+
+def failures_to_load(metrics: Any) -> dict[str, Decimal]:
+    """Return the counters of KV that was found and could not be loaded by their series, likewise; of engines that count it in loads."""
+    return _counters(metrics, _FAILED_LOADS)
+
+
+def _counters(metrics: Any, form: re.Pattern[str]) -> dict[str, Decimal]:
     rows = metrics.items() if isinstance(metrics, Mapping) else ()
-    known = {str(series): exact(raw) for series, raw in rows if _STORE_FAILURES.search(str(series).partition("{")[0])}
+    known = {str(series): exact(raw) for series, raw in rows if form.search(str(series).partition("{")[0])}
     return {series: value for series, value in known.items() if value is not None and value >= 0}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from gates.engine_counters import CACHED_BY_REQUEST, LEDGER, PROMPT
 from gates.model import Attribution, ClaimResult, ClaimStatus
 from gates.readers.prometheus import Sources, called, sources
-from gates.readers.strict import at, count, exact
+from gates.readers.strict import at, count
 from gates.rules import cold_reset, doubtful
 from gates.rules.attended import on_that_clock
 from gates.rules.claim import Finding, Findings, Run, each, fold, holds, not_applicable, unknown
@@ -18,8 +18,6 @@ from gates.text import Text
 
 NEVER_COLD = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "overlay", "aufs")
 ON_A_DISK = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs")  # below these is a block device that counts what is read from it
-_NFS = Text("NFS mount", "NFS 挂载")  # its counters are the mount's own: nobody else reads through it
-_SECTOR = 512
 _TICKS_PER_S = 100
 
 
@@ -39,7 +37,8 @@ def account(run: Run, tier: int) -> Sources | None:
     return found if found is not None and found.total > 0 and least <= found.total <= most else None
 
 
-def _no_account(run: Run, tier: int) -> Finding:
+def no_account(run: Run, tier: int) -> Finding:
+    """Return that the prompt tokens of a tier have no closed account, with the series that should give it."""
     series = called(run.metrics_names or (), (PROMPT, *LEDGER, CACHED_BY_REQUEST))
     return unknown(
         run,
@@ -58,7 +57,7 @@ def hbm_cold(data: Findings, arm: str) -> ClaimResult:
         for tier in run.tiers:
             tokens = account(run, tier)
             if tokens is None:
-                yield _no_account(run, tier)
+                yield no_account(run, tier)
                 continue
             share = (tokens.hbm + tokens.host) / tokens.total
             gpu = Text("{v} of the prompt tokens came from the GPU cache (at most {l}).", "{v} 的提示词元来自 GPU 缓存（上限 {l}）。")
@@ -214,12 +213,12 @@ def array_cold(data: Findings, arm: str) -> ClaimResult:
     def findings(run: Run) -> Iterator[Finding]:
         for tier in run.tiers:
             pair = run.pack.counter_pair("measure", tier)
-            host, media = (_grown(pair, "array", key) for key in ("host_read_bytes", "media_read_bytes"))
+            host, media = (read_between(pair, "array", key) for key in ("host_read_bytes", "media_read_bytes"))
             if not host or media is None:
                 yield unknown(run, "the array's own read counters are missing.", "缺少阵列自身的读取计数。", tier=tier, files=("counters.jsonl",))
                 continue
             share = Decimal(media) / host
-            counts = host, media, _grown(pair, "engine_io", "read_bytes")
+            counts = host, media, read_between(pair, "engine_io", "read_bytes")
             if odd := doubtful.array_units(run, tier, counts, data.plan.validity.account_ratio_max):
                 yield odd
                 continue
@@ -230,7 +229,7 @@ def array_cold(data: Findings, arm: str) -> ClaimResult:
     return fold(data.plan, "array_cold", arm, each(data.places(arm), findings))
 
 
-def _grown(pair: tuple[dict[str, Any], dict[str, Any]] | None, *keys: str) -> int | None:
+def read_between(pair: tuple[dict[str, Any], dict[str, Any]] | None, *keys: str) -> int | None:
     """Return by how much a counter grew between two snapshots, or None."""
     if pair is None:
         return None
@@ -249,7 +248,7 @@ def external_hits(data: Findings, arm: str) -> ClaimResult:
         for tier in run.tiers:
             tokens, wanted = account(run, tier), len(run.pack.of("measure", tier)) * data.plan.workload.context_tokens
             if tokens is None or not wanted:
-                yield _no_account(run, tier)
+                yield no_account(run, tier)
                 continue
             share = tokens.external / wanted
             if recovers:
@@ -265,76 +264,3 @@ def external_hits(data: Findings, arm: str) -> ClaimResult:
     return fold(
         data.plan, "external_hits", arm, each(data.places(arm), findings), fault=Attribution.PRODUCT if arm == "candidate" else Attribution.RIG
     )
-
-
-def device_bytes(data: Findings, arm: str) -> ClaimResult:
-    """Bytes that the engine process read from storage, over hit tokens x KV bytes per token; block device or NFS mount must have read them too."""
-    if not data.plan.arms.recovers(arm):
-        return not_applicable("device_bytes", arm, "This arm reads no stored KV.", "该对照组不读取已存的 KV。")
-    low, high = data.plan.validity.device_bytes_ratio
-
-    def findings(run: Run) -> Iterator[Finding]:
-        per_token = exact(run.pack.engine.get("kv_bytes_per_token"))
-        for tier in run.tiers:
-            tokens, pair = account(run, tier), run.pack.counter_pair("measure", tier)
-            if tokens is None:
-                yield _no_account(run, tier)
-            elif tokens.external == 0:  # the claim external_hits says what that means
-                nothing = Text("No KV was recovered, so no bytes are expected.", "未恢复任何 KV，因此没有预期的读取字节。")
-                yield Finding(ClaimStatus.NOT_APPLICABLE, nothing, None, run.key, tier)
-            elif per_token is None or per_token <= 0:
-                yield unknown(
-                    run,
-                    "no KV bytes are expected, so nothing can be compared.",
-                    "没有预期的 KV 字节可供比较。",
-                    tier=tier,
-                    files=("engine.json",),
-                )
-            else:
-                yield _bytes_read(run, tier, pair, tokens.external * per_token, (low, high), data.plan.validity.account_ratio_max)
-
-    return fold(data.plan, "device_bytes", arm, each(data.places(arm), findings))
-
-
-def _bytes_read(
-    run: Run, tier: int, pair: tuple[dict[str, Any], dict[str, Any]] | None, expected: Decimal, band: tuple[Decimal, Decimal], ceiling: Decimal
-) -> Finding:
-    """Judge by the process's own counter; what lies below it, which others may use too, must then not have read less, nor beyond all measure."""
-    files = (run.pack.path("counters.jsonl"),)
-    process = _grown(pair, "engine_io", "read_bytes")
-    if process is None:
-        return unknown(
-            run,
-            "the engine process's own reads were not counted (/proc/PID/io, which its user and root may read).",
-            "未记录引擎进程自身的读取量（/proc/PID/io，须以其用户或 root 读取）。",
-            tier=tier,
-            files=("counters.jsonl",),
-        )
-    name, below = _below(run, pair)
-    if below is None and name is not None:
-        return unknown(run, f"the reads of the {name.en} were not counted.", f"未记录{name.zh}的读取量。", tier=tier, files=("counters.jsonl",))
-    own, device = Decimal(process) / expected, None if below is None else Decimal(below) / expected
-    most = ceiling if name is _NFS else doubtful.BESIDE
-    if device is not None and name is not None and (odd := doubtful.device_units(run, tier, name, device, most)):
-        return odd
-    reason = Text(
-        "{p} of the bytes that the recovered KV takes were read{d} ({l} to {h} allowed).", "实际读取为恢复 KV 应有字节的 {p}{d}（允许 {l} 至 {h}）。"
-    ).fill(
-        p=percent(own, *band),
-        d=Text(f" ({name.en}: {percent(device)})", f"（{name.zh}：{percent(device)}）") if device is not None and name is not None else Text("", ""),
-        l=percent(band[0]),
-        h=percent(band[1]),
-    )
-    ok = band[0] <= own <= band[1] and (device is None or device >= band[0])
-    return Finding(holds(ok), reason, own, run.key, tier, files)
-
-
-def _below(run: Run, pair: tuple[dict[str, Any], dict[str, Any]] | None) -> tuple[Text | None, int | None]:
-    """Return what must have read the bytes below the process and how many it read, by the kind of file system; a foreign kind has neither."""
-    kinds = {str(row["fs_type"]) for row in run.pack.coldness if row.get("fs_type")}
-    if any(kind.startswith("nfs") for kind in kinds):
-        return _NFS, _grown(pair, "nfs", "server_read_bytes")
-    sectors = _grown(pair, "diskstats", "read_sectors")
-    if sectors is None and not kinds & set(ON_A_DISK) and kinds:
-        return None, None
-    return Text("block device", "块设备"), None if sectors is None else sectors * _SECTOR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gates.model import ClaimResult
-from gates.rules import client, cold, medium, work
+from gates.rules import bytes_read, client, cold, medium, work
 from gates.rules.claim import Findings
 
 OF_EVERY_ARM: tuple[Callable[[Findings, str], ClaimResult], ...] = (
@@ -15,7 +15,7 @@ OF_EVERY_ARM: tuple[Callable[[Findings, str], ClaimResult], ...] = (
     cold.array_cold,
     medium.on_its_medium,
     cold.external_hits,
-    cold.device_bytes,
+    bytes_read.device_bytes,
     work.store_complete,
     work.equal_work,
     work.failures,
