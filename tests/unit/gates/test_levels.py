@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gates.judge import judge
+from gates.rules.beside_best import beside_best
 from gates.rules.levels import bad_start, late_fall, worst_stretch
 from tests.bundles import Truth, g4_evidence, soak_plan
 
@@ -36,7 +37,7 @@ def standing(values: list[int], *, upwards: bool = True) -> str:
     stretch = worst_stretch(values, **ask)
     if stretch is not None and stretch.size > LIMIT:
         return "fail"
-    doubts = (late_fall(values, **ask), bad_start(values, **ask))
+    doubts = (find(values, **ask) for find in (late_fall, bad_start, beside_best))
     return "inconclusive" if any(d is not None and d.size > LIMIT for d in doubts) else "pass"
 
 
