@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from gates.comparing import _WORK
 from gates.judge import judge
 from gates.readers.registry import read
+from tests.unit.gates.chinese import english
 from tests.unit.rack.simulate import bundle_of, demo_plan, evidence
 from tests.unit.readers.test_fixtures import BAD, named
 
@@ -16,17 +15,10 @@ from tests.unit.readers.test_fixtures import BAD, named
 GROUPS = (
     ("narrow-link", "used-drive", "media-errors", "failed-self-test", "no-pfc", "link-partner-errors", "gpu-ecc", "gpu-firmware", "gpu-narrow"),
     ("port-errors", "hot-optic", "logged-error", "written-drive", "hot-drive", "power-losses", "kernel-faults", "slow-governor", "bare-node"),
+    ("bit-errors",),
     ("missing-drive", "wrong-firmware", "interface-errors", "lost-log", "gpu-partition", "gpu-link-off", "cores-off"),
     ("swapped-drive", "port-down", "na-fields", "json-prefix", "gpu-weak"),
 )
-# As the tools and the kernel call them. Names with a dot, a slash, an underscore, a hyphen or an equals sign are files, fields and parameters.
-TERMS = {"live", "dscp", "pcp", "powersave", "performance", "fio", "smartctl", "nvme", "list", "ethtool", "rdma", "lspci", "mdadm", "root"}
-WORD = re.compile(r"(?<![\w./=-])[a-z]{3,}(?![\w./=-])")
-QUOTED = re.compile(r"“[^”]*”|JSON 之前有文字：.*|字段 \S+|：Expecting [^）]*")  # a line, a field's name, the parser's own words
-
-
-def english(zh: str) -> set[str]:
-    return set(WORD.findall(QUOTED.sub("", zh))) - TERMS
 
 
 @pytest.mark.parametrize("faults", GROUPS, ids=lambda faults: faults[0])
