@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 # As the tools and the kernel call them. Names with a dot, a slash, an underscore, a hyphen or an equals sign are files, fields and parameters.
-TERMS = {"live", "dscp", "pcp", "powersave", "performance", "fio", "smartctl", "nvme", "list", "ethtool", "rdma", "lspci", "mdadm", "root"}
+TOOLS = {
+    "fio",
+    "smartctl",
+    "nvme",
+    "ethtool",
+    "rdma",
+    "lspci",
+    "mdadm",
+    "rvs",
+    "perftest",
+    "dmidecode",
+    "fincore",
+    "journalctl",
+    "diskstats",
+    "adjtime",
+    "zip",
+}
+STATES = {"live", "dscp", "pcp", "powersave", "performance", "root", "true", "rounded"}
+FIELDS = {
+    "list",
+    "chunk",
+    "seq",
+    "data",
+    "schema",
+    "plan",
+    "attempt",
+    "files",
+    "low",
+    "high",
+    "rounds",
+    "comparison",
+    "expected",
+    "journal",
+    "chat",
+    "choices",
+}
+TERMS = TOOLS | STATES | FIELDS | {"metadata", "completed", "errored", "incomplete", "results", "successes", "filesystems"}
+HAN = re.compile(r"[\u4e00-\u9fff]")
 WORD = re.compile(r"(?<![\w./=-])[a-z]{3,}(?![\w./=-])")
 QUOTED = re.compile(r"“[^”]*”|JSON 之前有文字：.*|字段 \S+|：Expecting [^）]*")  # a line, a field's name, the parser's own words
 
@@ -17,6 +55,15 @@ QUOTED = re.compile(r"“[^”]*”|JSON 之前有文字：.*|字段 \S+|：Expe
 def english(zh: str) -> frozenset[str]:
     """Return the English words of a Chinese sentence."""
     return frozenset(WORD.findall(QUOTED.sub("", zh))) - TERMS
+
+
+def written(source: str) -> Iterator[tuple[int, str]]:
+    """Yield (line, text) of every Chinese text that stands in a Python source, without its placeholders; documentation is for programmers."""
+    tree = ast.parse(source)
+    told = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, ast.Module) and node.body and isinstance(node.body[0], ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and HAN.search(node.value) and id(node) not in told:
+            yield node.lineno, re.sub(r"\{[^}]*\}", "", node.value)
 
 
 def sentences(value: Any) -> Iterator[str]:
