@@ -31,7 +31,7 @@ def _changed(evidence: Evidence, good: Evidence) -> list[str]:
 def _said(evidence: Evidence) -> tuple[str, Any]:
     """Return the verdict, and all that was said of it."""
     try:
-        document = judged(evidence.bundle())
+        document = judged(evidence)
     except Unreadable as error:
         return "unreadable", str(error)
     return str(document["verdict"]), [document[part] for part in ("because", "checks", "claims")]

@@ -23,7 +23,7 @@ FACTORS = (1000, 1024, 8, 10**6, 10**9)
 def verdict(evidence: Evidence) -> str:
     """Return the verdict of a bundle, or `unreadable`."""
     try:
-        return str(judged(evidence.bundle())["verdict"])
+        return str(judged(evidence)["verdict"])
     except Unreadable:
         return "unreadable"
 
