@@ -18,7 +18,7 @@ from gates.g1.order import Packed
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
 from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
-from gates.text import Text
+from gates.text import Text, joined
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -47,7 +47,7 @@ def _port(nic: Packed, pack: HostPack, interface: str) -> Finding:
     lost = {**_uncorrected(fec, stats), **_symbols(pack, interface)}
     bits = next((b for b in (_counted(stats, "rx_corrected_bits_phy"), _figure(fec, "fec.corrected_bits")) if b is not None), None)
     corrected = bits if bits is not None else _figure(fec, "fec.corrected_blocks")
-    words: dict[str, Any] = {"s": nic.serial, "i": interface, "f": active.value, "u": ", ".join(f"{name} {value:f}" for name, value in lost.items())}
+    words: dict[str, Any] = {"s": nic.serial, "i": interface, "f": active.value, "u": _listed(lost)}
     words |= {
         "c": Text("not told", "未报告") if corrected is None else f"{corrected:f}",
         "k": _BLOCKS if bits is None else _BITS,
@@ -64,6 +64,12 @@ def _port(nic: Packed, pack: HostPack, interface: str) -> Finding:
         nothing = "{s} {i}: what FEC {f} corrected is not told", "{s} {i}：未报告 FEC {f} 已纠正的误码"
         return unknown(*nothing, fec.path, stats.path, **words)
     return good("{s} {i}: FEC {f} corrected {c} {k}{l}", "{s} {i}：FEC {f} 已纠正 {c} {k}{l}", fec.path, stats.path, value=Decimal(0), **words)
+
+
+def _listed(lost: dict[str, Decimal]) -> Text:
+    """Return what was counted, but for zeros."""
+    rows = [f"{name} {value:f}" for name, value in lost.items() if value]
+    return joined(Text(row, row) for row in rows)
 
 
 def _uncorrected(fec: Answer, stats: Answer) -> dict[str, Decimal]:

@@ -33,7 +33,7 @@ class Beside(Stretch):
 
 
 def beside_best(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float, over: Exact) -> Beside | None:
-    """Return the stretch that is worse than a reference by the most, by more than `over` and beyond what noise explains, or None.
+    """Return the stretch that stands out most from a reference, worse by more than `over` and beyond what noise explains, or None.
 
     Stretches have one window or more, references at least `least`; they do not overlap. The difference of the two medians must be as rare as
     `p_max` allows over all pairs that are tried (Bonferroni), under Student's law with the scatter of the reference alone, which is never taken
@@ -43,8 +43,8 @@ def beside_best(values: Sequence[Exact], *, upwards: bool, least: int, p_max: fl
     stretches, references = _stretches(len(whole), least), _references(len(whole), least)
     if not stretches or not references:
         return None
-    best = _screened(whole, stretches, references, upwards=upwards, p_max=p_max, over=float(over))
-    for _, ref, low, high, p in sorted(best, reverse=True):
+    most = _screened(whole, stretches, references, upwards=upwards, p_max=p_max, over=float(over))
+    for _, ref, low, high, p in sorted(most, reverse=True):
         one, other = middle_of(whole[low:high]), middle_of(whole[ref[0] : ref[1]])
         size = (one / other if upwards else other / one) - 1
         if size > over:
@@ -55,7 +55,7 @@ def beside_best(values: Sequence[Exact], *, upwards: bool, least: int, p_max: fl
 def _screened(
     whole: Sequence[int], stretches: Sequence[tuple[int, int]], references: Sequence[tuple[int, int]], *, upwards: bool, p_max: float, over: float
 ) -> list[tuple[float, tuple[int, int], int, int, float]]:
-    """Return, of each reference, the worst stretch beyond noise: (size, reference, first, behind the last, p). Floats: sizes are made exact later."""
+    """Return, of each reference, the stretch that is furthest beyond noise: (times what noise allows, reference, first, behind the last, p)."""
     import numpy as np
 
     scale = max(whole)
@@ -76,13 +76,12 @@ def _screened(
         freedom, spread = _freedom(count), float(series[first:behind].std(ddof=1)) / _seen(count)
         # Of what is scattered by FLOOR alone the law is known, so it is the normal one (so many degrees of freedom as make no difference).
         needed = max(-float(stdtrit(freedom, p_max / tries)) * spread, -float(stdtrit(1e9, p_max / tries)) * FLOOR * level)
-        error = np.sqrt(widths + _variance(count))
-        asked &= np.abs(levels - level) > needed * error
+        apart = np.abs(levels - level) / np.sqrt(widths + _variance(count))
+        asked &= apart > needed
         if asked.any():
-            n = int(np.argmax(np.where(asked, sizes, -1.0)))
-            apart = abs(levels[n] - level) / error[n]
-            p = max(float(stdtr(1e9, -apart / (FLOOR * level))), float(stdtr(freedom, -apart / spread)) if spread else 0.0) * tries
-            out.append((float(sizes[n]), (first, behind), int(lows[n]), int(highs[n]), p))
+            n = int(np.argmax(np.where(asked, apart, -1.0)))
+            p = max(float(stdtr(1e9, -apart[n] / (FLOOR * level))), float(stdtr(freedom, -apart[n] / spread)) if spread else 0.0) * tries
+            out.append((float(apart[n] / needed), (first, behind), int(lows[n]), int(highs[n]), p))
     return out
 
 
