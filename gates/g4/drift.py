@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 
 from gates.g4.answers import answer, check, untold
 from gates.g4.series import Slice, Soak
@@ -87,10 +88,13 @@ def _level(
     def ask(find: Callable[..., Stretch | None]) -> Stretch | None:
         return find(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max), over=Fraction(limit))
 
+    # Requests count where they end, so the window in which the load begins lacks those that were under way: no level of throughput by itself.
+    begins = int(name == "throughput" and windows[0].index == 0)
+
     found = ask(worst_stretch)
     exact = Fraction(0) if found is None else found.size
     if exact <= limit:
-        doubts = ((late_fall, _LATE, _MORE), (bad_start, _EARLY, _BEGINS), (beside_best, _BESIDE, _ONE_LEVEL))
+        doubts = ((late_fall, _LATE, _MORE), (bad_start, _EARLY, _BEGINS), (partial(beside_best, first=begins), _BESIDE, _ONE_LEVEL))
         for find, said, change in doubts:
             doubt = ask(find)
             if doubt is not None and doubt.size > limit:

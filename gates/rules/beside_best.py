@@ -32,15 +32,15 @@ class Beside(Stretch):
     reference_end: int
 
 
-def beside_best(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float, over: Exact) -> Beside | None:
+def beside_best(values: Sequence[Exact], *, upwards: bool, least: int, p_max: float, over: Exact, first: int = 0) -> Beside | None:
     """Return the stretch that stands out most from a reference, worse by more than `over` and beyond what noise explains, or None.
 
     Stretches have one window or more, references at least `least`; they do not overlap. The difference of the two medians must be as rare as
     `p_max` allows over all pairs that are tried (Bonferroni), under Student's law with the scatter of the reference alone, which is never taken
-    for less than FLOOR of its level. Values are positive.
+    for less than FLOOR of its level. Values are positive. Nothing before the window `first` is looked at.
     """
     whole, _ = as_whole(values)
-    stretches, references = _stretches(len(whole), least), _references(len(whole), least)
+    stretches, references = ([(low + first, high + first) for low, high in find(len(whole) - first, least)] for find in (_stretches, _references))
     if not stretches or not references:
         return None
     most = _screened(whole, stretches, references, upwards=upwards, p_max=p_max, over=float(over))

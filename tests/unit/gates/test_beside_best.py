@@ -96,3 +96,9 @@ def test_a_soak_with_one_bad_hour_does_not_pass_and_says_what_it_was_held_agains
     assert "from hour 5.0 to hour 6.0" in check["reason"]["en"]
     assert "held against hour 6.0 to hour 12.0" in check["reason"]["en"]
     assert check["change"]["zh-CN"].startswith("自始至终")
+
+
+@pytest.mark.parametrize(("window", "verdict"), [(0, "pass"), (1, "inconclusive"), (5, "inconclusive")])
+def test_the_window_in_which_the_load_begins_lacks_what_was_under_way_and_is_no_level_of_throughput(window, verdict):
+    soak = Soak().load(tokens=lambda w: 1700 if w == window else 2000).samples()
+    assert next(c["verdict"] for c in judge(soak.evidence.bundle())["checks"] if c["id"] == "g4.drift_throughput") == verdict

@@ -97,8 +97,12 @@ def is_gone(pid):
 
 def job_over(folder, what="the end of the job"):
     """Wait until the process of a job has begun and ended; `folder` is the job's."""
-    path = Path(folder) / "started"
-    pid = wait_for(lambda: path.exists() and (text := path.read_text()) and json.loads(text), what="the begin of the job")["pid"]
+
+    def begun():
+        with suppress(OSError, ValueError):  # not there yet, or not whole
+            return json.loads((Path(folder) / "started").read_text())
+
+    pid = wait_for(begun, what="the begin of the job")["pid"]
     wait_for(lambda: is_gone(pid), what=what)
 
 
