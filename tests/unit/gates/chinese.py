@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gates.plan_model import EVIDENCE_GROUPS
+
 # As the tools and the kernel call them. Names with a dot, a slash, an underscore, a hyphen or an equals sign are files, fields and parameters.
 TOOLS = {
     "fio",
@@ -45,7 +47,15 @@ FIELDS = {
     "chat",
     "choices",
 }
-TERMS = TOOLS | STATES | FIELDS | {"metadata", "completed", "errored", "incomplete", "results", "successes", "filesystems"}
+FILE_SYSTEMS = {"xfs", "nfs", "ext4", "tmpfs"}
+TERMS = (
+    {*EVIDENCE_GROUPS}
+    | TOOLS
+    | STATES
+    | FIELDS
+    | FILE_SYSTEMS
+    | {"metadata", "completed", "errored", "incomplete", "results", "successes", "filesystems"}
+)
 HAN = re.compile(r"[\u4e00-\u9fff]")
 WORD = re.compile(r"(?<![\w./=-])[a-z]{3,}(?![\w./=-])")
 QUOTED = re.compile(r"“[^”]*”|JSON 之前有文字：.*|字段 \S+|：Expecting [^）]*")  # a line, a field's name, the parser's own words
