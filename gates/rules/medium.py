@@ -153,5 +153,5 @@ def _elsewhere(run: Run, checks: Sequence[Mapping[str, Any]], first: tuple[Run, 
     if first is None or place is None or place == first[1]:
         return None
     text = Text("the KV lay on {f} at {m}; in {r} it lay on {of} at {om}.", "KV 位于 {m}（{f}）；{r} 中位于 {om}（{of}）。")
-    reason = text.fill(f=place[1], m=place[0][:80], r=first[0].key, of=first[1][1], om=first[1][0][:80])
+    reason = text.fill(f=place[1], m=place[0][:80], r=first[0].shown, of=first[1][1], om=first[1][0][:80])
     return Finding(ClaimStatus.BREACHED, reason, None, run.key, None, (run.pack.path("coldness.jsonl"),))

@@ -20,6 +20,7 @@ from gates.plan import Plan
 from gates.readers.strict import Reader, at, count
 from gates.rules.claim import Run
 from gates.rules.estimates import beside, percent
+from gates.steps import during, run_name
 from gates.text import Text
 
 FILE = "ports.json"
@@ -71,16 +72,16 @@ def _pauses(plan: Plan, blank: CheckResult, runs: Sequence[Grown]) -> CheckResul
         key, port, _ = strange[0]
         ways = ", ".join(way for one, name, way in strange if (one, name) == (key, port))
         reason = Text(
-            "{p} was paused in {s} during {r}; the plan makes priority {q} lossless.", "{r} 期间 {p} 在 {s} 上出现暂停；计划的无损优先级为 {q}。"
+            "{p} was paused in {s} during {r}; the plan makes priority {q} lossless.", "{r}期间 {p} 在 {s} 上出现暂停；计划的无损优先级为 {q}。"
         )
-        return replace(blank, verdict=Verdict.FAIL, reason=reason.fill(p=port, s=ways, r=key, q=plan.g1.link.pfc_priority))
+        return replace(blank, verdict=Verdict.FAIL, reason=reason.fill(p=port, s=ways, r=during(key), q=plan.g1.link.pfc_priority))
     shares = [(Fraction(us * _US, run.ns), port, way, run.run) for run in runs for (port, way), us in run.counters.items()]
     share, port, way, key = max(shares)
     value = beside(share, limit, 6)
     reason = Text(
         "The ports were paused for at most {v} of the time ({p}, {w}, {r}; at most {l}).", "端口暂停时间占比最高为 {v}（{p}，{w}，{r}；上限 {l}）。"
     )
-    reason = reason.fill(p=port, w=way, r=key, v=percent(share, limit, places=3), l=percent(limit))
+    reason = reason.fill(p=port, w=way, r=run_name(key), v=percent(share, limit, places=3), l=percent(limit))
     verdict = Verdict.PASS if share <= Fraction(limit) else Verdict.FAIL
     return replace(blank, verdict=verdict, reason=reason, value=value, margin=limit - value)
 
@@ -92,9 +93,9 @@ def _errors(_: Plan, blank: CheckResult, runs: Sequence[Grown]) -> CheckResult:
     if grown:
         key, port, name, more = max(grown, key=lambda row: row[3])
         reason = Text(
-            "The ports counted {t} errors, most of them {n} of {p}: {m} during {r}.", "端口新增错误 {t} 个，其中最多为 {p} 的 {n}：{r} 期间 {m} 个。"
+            "The ports counted {t} errors, most of them {n} of {p}: {m} during {r}.", "端口新增错误 {t} 个，其中最多为 {p} 的 {n}：{r}期间 {m} 个。"
         )
-        return replace(blank, verdict=Verdict.FAIL, reason=reason.fill(t=total, n=name, p=port, m=more, r=key), value=total, margin=-total)
+        return replace(blank, verdict=Verdict.FAIL, reason=reason.fill(t=total, n=name, p=port, m=more, r=during(key)), value=total, margin=-total)
     ports = len({port for run in runs for port, _ in run.counters})
     reason = Text("No port counted an error (ports: {n}, runs: {m}).", "{n} 个端口在 {m} 轮中均无新增错误。").fill(n=ports, m=len(runs))
     return replace(blank, verdict=Verdict.PASS, reason=reason, value=total, margin=total)
@@ -120,7 +121,12 @@ def _corrected(plan: Plan, blank: CheckResult, runs: Sequence[Grown]) -> CheckRe
         "FEC corrected at most {v} of a port's bits ({p}, {r}: {b} bits{w}; at most {l}).",
         "FEC 纠正的比特占比最高为 {v}（{p}，{r}：{b} 比特{w}；上限 {l}）。",
     ).fill(
-        p=port, r=run.run, b=bits, v=f"{value:.2e}", l=f"{limit:.2e}", w=Text(f", most on {lane}", f"，{lane} 最多") if lanes and lanes[lane] else ""
+        p=port,
+        r=run_name(run.run),
+        b=bits,
+        v=f"{value:.2e}",
+        l=f"{limit:.2e}",
+        w=Text(f", most on {lane}", f"，{lane} 最多") if lanes and lanes[lane] else "",
     )
     return replace(blank, verdict=Verdict.PASS if ratio <= Fraction(limit) else Verdict.FAIL, reason=reason, value=value, margin=limit - value)
 

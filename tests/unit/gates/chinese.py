@@ -48,14 +48,8 @@ FIELDS = {
     "choices",
 }
 FILE_SYSTEMS = {"xfs", "nfs", "ext4", "tmpfs"}
-TERMS = (
-    {*EVIDENCE_GROUPS}
-    | TOOLS
-    | STATES
-    | FIELDS
-    | FILE_SYSTEMS
-    | {"metadata", "completed", "errored", "incomplete", "results", "successes", "filesystems"}
-)
+RESULTS = {"metadata", "completed", "errored", "incomplete", "results", "successes", "filesystems"}
+TERMS = {*EVIDENCE_GROUPS} | TOOLS | STATES | FIELDS | FILE_SYSTEMS | RESULTS
 HAN = re.compile(r"[\u4e00-\u9fff]")
 WORD = re.compile(r"(?<![\w./=-])[a-z]{3,}(?![\w./=-])")
 QUOTED = re.compile(r"“[^”]*”|JSON 之前有文字：.*|字段 \S+|：Expecting [^）]*")  # a line, a field's name, the parser's own words
