@@ -113,7 +113,8 @@ def _engine_differs(first: Run, run: Run) -> Text | None:
         mine, theirs = run.pack.engine.get(key), first.pack.engine.get(key)
         if mine is not None and theirs is not None and mine != theirs:
             return Text(
-                f"the engine's {key} is {mine}; in {first.key} it is {theirs}.", f"引擎的 {key} 为 {mine}；{amid(first.shown.zh)}中为 {theirs}。"
+                f"the engine's {key} is {mine}; in {first.key} it is {theirs}.",
+                f"引擎的“{key}”为“{mine}”；{amid(first.shown.zh).lstrip()}中为“{theirs}”。",
             )
     return None
 

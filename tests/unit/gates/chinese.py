@@ -47,9 +47,10 @@ FIELDS = {
     "chat",
     "choices",
 }
+KEYS = {"device", "transport", "model"}  # of an arm and an engine
 FILE_SYSTEMS = {"xfs", "nfs", "ext4", "tmpfs"}
 RESULTS = {"metadata", "completed", "errored", "incomplete", "results", "successes", "filesystems"}
-TERMS = {*EVIDENCE_GROUPS} | TOOLS | STATES | FIELDS | FILE_SYSTEMS | RESULTS
+TERMS = {*EVIDENCE_GROUPS} | TOOLS | STATES | FIELDS | KEYS | FILE_SYSTEMS | RESULTS
 HAN = re.compile(r"[\u4e00-\u9fff]")
 WORD = re.compile(r"(?<![\w./=-])[a-z]{3,}(?![\w./=-])")
 QUOTED = re.compile(r"“[^”]*”|JSON 之前有文字：.*|字段 \S+|：Expecting [^）]*")  # a line, a field's name, the parser's own words
