@@ -266,7 +266,7 @@ CHECKS = (
     ),
     Declared(
         "g4.injection_{name}",
-        Text("Recovery after injection: {name}", "注入后恢复：{name}"),
+        Text("Recovery after injection: {name}", "注入后恢复：“{name}”"),
         "lower",
         ("inputs.json", *_RECORDS),
         "DESIGN 4.12",

@@ -49,8 +49,9 @@ FIELDS = {
 }
 KEYS = {"device", "transport", "model"}  # of an arm and an engine
 FILE_SYSTEMS = {"xfs", "nfs", "ext4", "tmpfs"}
+UNITS = {"min"}
 RESULTS = {"metadata", "completed", "errored", "incomplete", "results", "successes", "filesystems"}
-TERMS = {*EVIDENCE_GROUPS} | TOOLS | STATES | FIELDS | KEYS | FILE_SYSTEMS | RESULTS
+TERMS = {*EVIDENCE_GROUPS} | TOOLS | STATES | FIELDS | KEYS | FILE_SYSTEMS | RESULTS | UNITS
 HAN = re.compile(r"[\u4e00-\u9fff]")
 WORD = re.compile(r"(?<![\w./=-])[a-z]{3,}(?![\w./=-])")
 QUOTED = re.compile(r"“[^”]*”|JSON 之前有文字：.*|字段 \S+|：Expecting [^）]*")  # a line, a field's name, the parser's own words
