@@ -82,3 +82,9 @@ def sentences(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from sentences(inner)
+
+
+def english_in(document: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """Return the Chinese sentences of a verdict that hold English words, with those words: of its summary, checks, claims, what was not tested."""
+    told = {zh for part in ("summary", "risk", "checks", "claims", "not_tested", "extension") for zh in sentences(document[part])}
+    return {zh: english(zh) for zh in told if english(zh)}

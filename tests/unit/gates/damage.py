@@ -10,6 +10,7 @@ from typing import Any
 
 from gates.bundle import Unreadable
 from tests.bundles.evidence import Evidence
+from tests.unit.gates.chinese import english_in
 from tests.unit.gates.shared_reading import judged
 
 GOOD, NOT_GOOD = ("pass", "conditional"), ("fail", "inconclusive", "invalid", "unreadable")
@@ -26,6 +27,13 @@ def verdict(evidence: Evidence) -> str:
         return str(judged(evidence)["verdict"])
     except Unreadable:
         return "unreadable"
+
+
+def read_verdict(evidence: Evidence) -> str:
+    """Return the verdict of a bundle, whose every Chinese sentence is Chinese."""
+    document = judged(evidence)
+    assert english_in(document) == {}
+    return str(document["verdict"])
 
 
 def copied_from(evidence: Evidence) -> Evidence:
