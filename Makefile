@@ -52,7 +52,7 @@ test-config: $(DEV) ## what the roles render, held against the parsers of the pi
 test-hardware: $(DEV) ## fabric, array, volume, wiping, engines and the target archive by the real playbooks, deployed and removed twice; XFS on a loop device (four minutes)
 	@$(PY) -m pytest lanes/hardware --timeout 1500 $(ARGS)
 
-test-units: $(DEV) ## every numeric field of every breach of G2, G3 and G4 told in other units: nothing may pass (about an hour; ARGS="-k main_gate")
+test-units: $(DEV) ## every numeric field of every breach of G2, G3 and G4 told in other units: nothing may pass (about ten minutes; ARGS="-k main_gate")
 	@$(PY) -m pytest lanes/units -n 3 $(ARGS)
 
 test-sweep: $(DEV) ## seven bandwidths of the tier move G3 from fail through pass to above the band (about 14 minutes)

@@ -48,7 +48,8 @@ def _first(gate: str) -> tuple[Declared, ...]:
 
 def _beside(gate: str) -> tuple[Declared, ...]:
     """Return what every measuring gate tells of the rig beside its own questions."""
-    return common.client_cpu(gate), common.pauses(gate), common.port_errors(gate), common.clock_steps(gate), common.page_growth(gate)
+    ports = common.pauses(gate), common.port_errors(gate), common.corrected_bits(gate)
+    return common.client_cpu(gate), *ports, common.clock_steps(gate), common.page_growth(gate)
 
 
 DECLARED: Mapping[str, tuple[Declared, ...]] = MappingProxyType(

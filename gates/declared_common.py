@@ -89,6 +89,24 @@ def port_errors(gate: str) -> Declared:
     )
 
 
+def corrected_bits(gate: str) -> Declared:
+    """Return the advisory check of the bit error ratio before FEC of the storage network's ports while something was measured."""
+    return Declared(
+        f"{gate.lower()}.corrected_bits",
+        Text("Bits that FEC corrected on the storage ports", "存储端口 FEC 已纠正的比特"),
+        "lower",
+        ("every run or soak: ports.json",),
+        "validity.corrected_ber_max",
+        "corrected_bit_ratio",
+        rule=Text(
+            "corrected bits over the port's speed times the time between the two readings, of the worst port; FEC covers idle time too",
+            "两次读取之间已纠正比特数与端口速率乘以时长之比，取最差端口；空闲时段同样受 FEC 保护",
+        ),
+        limit=at_most(lambda p: p.validity.corrected_ber_max),
+        severity=Severity.ADVISORY,
+    )
+
+
 def clock_steps(gate: str) -> Declared:
     """Return the advisory check that nobody set the host's wall clock while something was measured."""
     return Declared(

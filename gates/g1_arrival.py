@@ -26,6 +26,7 @@ from gates.g1.host_tuning import tuning_checks
 from gates.g1.identity import capacity_check, firmware_check, model_check, order_check, serial_checks
 from gates.g1.inventory import Inventory, take_inventory
 from gates.g1.kinds import kind_name, passive
+from gates.g1.link_fec import fec_check
 from gates.g1.links import pcie_checks, port_checks
 from gates.g1.order import Order, parse_order
 from gates.g1.pack import HostPack
@@ -159,6 +160,7 @@ def _link_rows(
     if "nic" in order.kinds():
         yield from port_checks(plan, order, inventory, survey)
         yield from fabric_checks(plan, order.of("nic"), inventory, survey)
+        yield from fec_check(plan, order.of("nic"), inventory, survey)
         yield storm_check(plan, survey)
         yield bandwidth_check(plan, order.of("nic"), inventory, survey, (rdma, storage))
     else:

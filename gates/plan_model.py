@@ -34,7 +34,7 @@ MAY_BE_LEFT_OUT = (
 # Groups of checks whose evidence not every site can bring (gates/g1/declared_more.py, gates/g1/declared_arrival.py, gates/g2/declared.py).
 EVIDENCE_GROUPS = (
     *("nvme_logs", "nvme_paths", "aer", "roce_gid", "pfc", "net_mtu", "port_counters", "optics", "rdma_bandwidth", "memory"),
-    *("gpu_health", "gpu_firmware", "gpu_stress", "volume", "drive_wear", "kernel_log", "host_tuning", "pfc_watchdog"),
+    *("gpu_health", "gpu_firmware", "gpu_stress", "volume", "drive_wear", "kernel_log", "host_tuning", "pfc_watchdog", "link_fec"),
 )
 NEVER_LEFT_OUT = ("hbm_cold", "page_cache_cold", "engine_restarted_cold", "array_cold", "equal_work", "failures", "completeness")
 
@@ -367,6 +367,8 @@ class Validity:
     client_cpu_max: Decimal = later(_OPEN_RATIO, Decimal("0.6"))
     # Share of the measured time that a port of the storage network may be paused by PFC (acceptance 4). Informs only.
     pause_share_max: Decimal = later(_OPEN_RATIO, Decimal("0.01"))
+    # Share of a link's bits that FEC may correct: the bit error ratio that IEEE 802.3 lets a PAM4 link have before RS(544,514). Informs only.
+    corrected_ber_max: Decimal = later(_RATIO, Decimal("0.00024"))
     # By how much the wall clock may be set while something is measured: ntpd steps it from here on, below it slews. Informs only.
     clock_step_max: Quantity = later(_TIME, Quantity(Decimal(128), "ms"))
 

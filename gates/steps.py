@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gates.model import ATTENDED, StepKind, StepSpec
-from gates.text import Text
+from gates.text import Text, amid
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -46,6 +46,20 @@ _FLOOR_S = 600  # a step on a scaled clock still needs the real time of processe
 def arm_name(arm: str) -> Text:
     """Return the name of an arm for people."""
     return _ARMS.get(arm, Text(arm, arm))
+
+
+def run_name(key: str) -> Text:
+    """Return the name of a run for people: of those that bear their arm's name (`placebo`, `recompute-2`) the arm's; all others have their own."""
+    name, dash, n = key.partition("-")
+    if name == "soak":
+        return Text(key, "稳定性运行")
+    return Text(key, f"{_ARMS[name].zh}{dash}{n}") if name in _ARMS else Text(key, key)
+
+
+def during(key: str) -> Text:
+    """Return the name of a run as it stands before a Chinese word: with a space behind it where it ends in a letter or a digit."""
+    name = run_name(key)
+    return Text(name.en, amid(name.zh).lstrip())
 
 
 def numbered(name: str, n: int) -> str:

@@ -14,6 +14,7 @@ import random
 from fractions import Fraction
 
 from gates.plan import Plan, parse_plan
+from gates.rules.beside_best import beside_best
 from gates.rules.levels import bad_start, late_fall, worst_stretch
 
 HOURS, RHO = 72, 0.5
@@ -34,7 +35,9 @@ def judged(plan: Plan, values: list[int]) -> str:
     found = worst_stretch(values, upwards=True, least=rule.windows_min, p_max=float(rule.p_max), over=Fraction(limit))
     if found is not None and found.size > limit:
         return "fail"
-    doubts = [f(values, upwards=True, least=rule.windows_min, p_max=float(rule.p_max), over=Fraction(limit)) for f in (late_fall, bad_start)]
+    doubts = [
+        f(values, upwards=True, least=rule.windows_min, p_max=float(rule.p_max), over=Fraction(limit)) for f in (late_fall, bad_start, beside_best)
+    ]
     return "inconclusive" if any(d is not None and d.size > limit for d in doubts) else "pass"
 
 

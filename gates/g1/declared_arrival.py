@@ -134,4 +134,19 @@ STORMS = Declared(
     limit=_ZERO,
     group="pfc_watchdog",
 )
-ARRIVED = (WRITTEN, UNSAFE, HEAT, OVERHEATED, KERNEL_LOG, GOVERNOR, NUMA, CMDLINE, STORMS)
+FEC = Declared(
+    "g1.link.fec",
+    Text("Bit errors that FEC did not correct", "FEC 未能纠正的误码"),
+    "lower",
+    ("survey: ethtool-fec", "survey: ethtool-stats", "survey: ib-counters"),
+    "acceptance 4",
+    "blocks and symbols not corrected",
+    rule=Text(
+        "0 of uncorrectable_blocks, rx_pcs_symbol_err_phy and symbol_error, as far as the port counts them; what was corrected is told, "
+        "with the encoding and the worst lane",
+        "端口所计 uncorrectable_blocks、rx_pcs_symbol_err_phy 与 symbol_error 均为 0；已纠正的误码随编码与最差通道一并列出",
+    ),
+    limit=_ZERO,
+    group="link_fec",
+)
+ARRIVED = (WRITTEN, UNSAFE, HEAT, OVERHEATED, KERNEL_LOG, GOVERNOR, NUMA, CMDLINE, STORMS, FEC)

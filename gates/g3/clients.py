@@ -59,7 +59,7 @@ def _line(client: PlannedClient, data: Findings, bundle: Bundle) -> dict[str, An
     bad = next(((run, told) for run, told in found if isinstance(told, Text)), None)
     values: dict[str, str | None] = {}
     if bad is not None:
-        text = _LACKING.fill(t=client.tier, r=bad[0].key, why=bad[1])
+        text = _LACKING.fill(t=client.tier, r=bad[0].shown, why=bad[1])
     else:
         theirs = [told for _, told in found if isinstance(told, _Figures)]
         ours = [_Figures(s.ttft_p50, s.output_per_s) for run in runs if (s := run.stats.get(client.tier)) is not None]

@@ -44,7 +44,7 @@ def cached_tokens(data: Findings, standing: Standing) -> Row:
     reason = Text(
         "Of {n} requests {b} were served less than {l} of their stored prefix; the least was {v} ({r}, c{t}, prompt {p}).",
         "{n} 个请求中有 {b} 个由缓存提供的已存前缀低于 {l}；最低为 {v}（{r}，c{t}，提示 {p}）。",
-    ).fill(n=len(known), b=below, l=percent(limit), v=percent(least, limit), r=run.key, t=request.tier, p=request.prompt)
+    ).fill(n=len(known), b=below, l=percent(limit), v=percent(least, limit), r=run.shown, t=request.tier, p=request.prompt)
     return replace(blank, verdict=Verdict.FAIL if below else Verdict.PASS, reason=reason, value=value, margin=value - limit)
 
 

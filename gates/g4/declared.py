@@ -17,8 +17,9 @@ _RECORDS = ("soak: records.jsonl",)
 _TELEMETRY = ("soak: telemetry.jsonl",)
 _SLOPE = Text("lower bound of the Theil-Sen slope after warm-up, over the plan's horizon", "预热后 Theil-Sen 斜率下界，按计划外推时长计")
 _SHIFT = Text(
-    "median of any stretch of windows against that of all others, where a rank-sum test tells them apart; a fall at the very end is inconclusive",
-    "任一时段的窗口中位数与其余窗口之比，以秩和检验与噪声区分；末尾才出现的恶化无法判定",
+    "median of any stretch of windows against that of all others, where a rank-sum test tells them apart; "
+    "inconclusive: a fall at the very end, and windows, however few, that are worse than another stretch beyond noise",
+    "任一时段的窗口中位数与其余窗口之比，以秩和检验与噪声区分；末尾才出现的恶化，以及任何（哪怕很短的）时段超出噪声地劣于另一时段，无法判定",
 )
 _LINE = Text("Theil-Sen line through the windows, from end to end", "各窗口 Theil-Sen 拟合直线的全程变化")
 _SNIA = Text("SNIA SSS PTS: spread and fitted slope of windows in a row", "SNIA SSS PTS：连续窗口的极差与拟合斜率")
@@ -265,7 +266,7 @@ CHECKS = (
     ),
     Declared(
         "g4.injection_{name}",
-        Text("Recovery after injection: {name}", "注入后恢复：{name}"),
+        Text("Recovery after injection: {name}", "注入后恢复：“{name}”"),
         "lower",
         ("inputs.json", *_RECORDS),
         "DESIGN 4.12",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 
 from gates.g4.answers import answer, check, untold
 from gates.g4.series import Slice, Soak
 from gates.model import CheckResult
+from gates.rules.beside_best import Beside, beside_best
 from gates.rules.estimates import beside, percent
 from gates.rules.levels import Stretch, bad_start, late_fall, worst_stretch
 from gates.rules.standing import Standing
@@ -18,6 +20,10 @@ _SHOWN = {"ttft_p50": Text("TTFT p50", "TTFT p50"), "throughput": Text("throughp
 _TAIL = Text("TTFT p99", "TTFT p99")
 _LATE = Text("{w}; with so few windows at the end nothing tells whether it stays.", "{w}；末尾窗口过少，无法判断此后是否仍然如此。")
 _EARLY = Text("{w}, and got better: which of the two is its level, nothing tells.", "{w}，此后好转：无法判断何者为其水平。")
+_BESIDE = Text("{w}, held against hour {f} to hour {e}: the soak did not keep to one level.", "{w}，对照第 {f} 至 {e} 小时：全程未保持同一水平。")
+_MORE = Text("{n} more windows of {w} would tell", "再有 {n} 个 {w} 窗口方可判定")
+_BEGINS = Text("a soak that begins at its level would tell", "自始即处于其水平的稳定性运行方可判定")
+_ONE_LEVEL = Text("a soak that keeps to one level from beginning to end would tell", "自始至终保持同一水平的稳定性运行方可判定")
 
 
 def drift(soak: Soak, standing: Standing) -> list[CheckResult]:
@@ -82,15 +88,17 @@ def _level(
     def ask(find: Callable[..., Stretch | None]) -> Stretch | None:
         return find(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max), over=Fraction(limit))
 
+    # Requests count where they end, so the window in which the load begins lacks those that were under way: no level of throughput by itself.
+    begins = int(name == "throughput" and windows[0].index == 0)
+
     found = ask(worst_stretch)
     exact = Fraction(0) if found is None else found.size
     if exact <= limit:
-        for doubt, said, change in (
-            (ask(late_fall), _LATE, Text("{n} more windows of {w} would tell", "再有 {n} 个 {w} 窗口方可判定")),
-            (ask(bad_start), _EARLY, Text("a soak that begins at its level would tell", "自始即处于其水平的稳定性运行方可判定")),
-        ):
+        doubts = ((late_fall, _LATE, _MORE), (bad_start, _EARLY, _BEGINS), (partial(beside_best, first=begins), _BESIDE, _ONE_LEVEL))
+        for find, said, change in doubts:
+            doubt = ask(find)
             if doubt is not None and doubt.size > limit:
-                size, told = beside(doubt.size, limit), said.fill(w=_worse(soak, shown, windows, doubt))
+                size, told = beside(doubt.size, limit), said.fill(w=_worse(soak, shown, windows, doubt), **_reference(soak, windows, doubt))
                 change = change.fill(n=rule.windows_min - (doubt.end - doubt.at), w=soak.plan.g4.window)
                 return untold(blank, standing, reason=told, change=change, value=size, margin=limit - size)
     size, met = beside(exact, limit), exact <= Fraction(limit)
@@ -105,14 +113,27 @@ def _level(
 
 def _worse(soak: Soak, shown: Text, windows: Sequence[Slice], found: Stretch) -> Text:
     """Say from when to when a figure was worse than in the rest of the soak, and by how much."""
-    limit, begin = soak.plan.g4.hourly_drift_max, f"{soak.line.hour(windows[found.at].start_ns):.1f}"
+    limit, begin = soak.plan.g4.hourly_drift_max, _hour(soak, windows, found.at)
     if found.end == len(windows):
         when = Text("from hour {h} on", "自第 {h} 小时起").fill(h=begin)
     else:
-        when = Text("from hour {h} to hour {e}", "第 {h} 至 {e} 小时").fill(h=begin, e=f"{soak.line.hour(windows[found.end].start_ns):.1f}")
+        when = Text("from hour {h} to hour {e}", "第 {h} 至 {e} 小时").fill(h=begin, e=_hour(soak, windows, found.end))
     return Text("{n} is worse by {v} {t} (at most {l}; p = {p})", "{n}{t}变差 {v}（上限 {l}；p = {p}）").fill(
         n=Text(shown.en, amid(shown.zh).lstrip()), v=percent(found.size, limit), t=when, l=percent(limit), p=f"{found.p:.1e}"
     )
+
+
+def _reference(soak: Soak, windows: Sequence[Slice], found: Stretch) -> dict[str, str]:
+    """Return from which hour (f) to which (e) the windows lie that others were held against, where these are not all others."""
+    if not isinstance(found, Beside):
+        return {}
+    return {"f": _hour(soak, windows, found.reference_at), "e": _hour(soak, windows, found.reference_end)}
+
+
+def _hour(soak: Soak, windows: Sequence[Slice], n: int) -> str:
+    """Return the hour of the plan at which a window begins, or the last one ends."""
+    at = windows[n].start_ns if n < len(windows) else windows[-1].start_ns + soak.width_ns
+    return f"{soak.line.hour(at):.1f}"
 
 
 def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[int, Fraction]], few: int, *, upwards: bool) -> CheckResult:

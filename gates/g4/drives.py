@@ -17,8 +17,8 @@ from gates.text import Text
 
 _KIND = "drives"
 _THERMAL = {  # counters of the health log; drives of an older specification have the first two at most
-    "warning_minutes": Text("min above warning", "min 超过告警温度"),
-    "critical_minutes": Text("min above critical", "min 超过临界温度"),
+    "warning_minutes": Text("min above warning", "分钟超过告警温度"),
+    "critical_minutes": Text("min above critical", "分钟超过临界温度"),
     "throttle1_begun": Text("times of light throttling", "次轻度降速"),
     "throttle2_begun": Text("times of heavy throttling", "次重度降速"),
     "throttle1_s": Text("s of light throttling", "s 轻度降速"),

@@ -4,7 +4,7 @@ Observations: qos.trust, qos.dcbx (text), qos.pfc (1 or 0; label `priority`), qo
 optics.identifier, optics.vendor, optics.part, optics.serial (text), optics.temperature (K), optics.voltage (V), optics.rx_power (mW; label
 `channel`), optics.alarm (1 or 0; labels `name`, `family` such as Laser rx power, `level` such as high alarm, `channel` or empty); optics.flags,
 optics.diagnostics (Yes or No: whether the module has any), optics.passive (what a cable without electronics calls itself);
-nic.counter (1, or us for pause durations; label `name`).
+nic.counter (1; us for pause durations, bit for corrected bits and raw errors of a lane, symbol for symbol errors; label `name`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ _POWER = re.compile(r"^([0-9]{1,6}(?:\.[0-9]{1,6})?) mW\b")
 _RX = re.compile(r"^(?:Rcvr signal avg optical power|Receiver signal average optical power)\s*(?:\(Channel ([0-9]{1,2})\))?$")
 _COUNTER = re.compile(r"^\s+([A-Za-z0-9_.\-\[\]]{1,80}(?: [A-Za-z0-9_.\-\[\]]{1,40}){0,4}):\s+([0-9]{1,20})$")
 _FLAG = re.compile(r"^(.{1,60}?) (high|low) (alarm|warning)(?:\s*\((?:Chan|Channel) ?([0-9]{1,2})\))?$")
+# What a counter counts, by its name (kernel, mlx5 counters; ionic has rx_bits_phy). All others are frames or events.
+_UNITS = (
+    (re.compile(r"_pause_duration$"), "us"),
+    (re.compile(r"^rx_(?:corrected_)?bits_phy$|^rx_err_lane_[0-9]{1,2}_phy$"), "bit"),
+    (re.compile(r"^rx_(?:pcs_)?symbol_err_phy$"), "symbol"),
+)
 _PASSIVE = re.compile(r"copper|passive", re.IGNORECASE)
 _HAS = {"Alarm/warning flags implemented": "optics.flags", "Optical diagnostics support": "optics.diagnostics"}
 _MODULE = {"Identifier": "optics.identifier", "Vendor name": "optics.vendor", "Vendor PN": "optics.part", "Vendor SN": "optics.serial"}
@@ -121,5 +127,5 @@ def read_ethtool_stats(data: bytes) -> Reading:
                 found.trouble("not_a_number", "This line holds no counter: {line}", "该行没有计数：{line}", line=line)
             continue
         name = match[1]
-        found.see("nic.counter", Decimal(match[2]), "us" if name.endswith("_pause_duration") else "1", name=name)
+        found.see("nic.counter", Decimal(match[2]), next((unit for pattern, unit in _UNITS if pattern.search(name)), "1"), name=name)
     return found.reading()

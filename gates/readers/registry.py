@@ -78,6 +78,9 @@ READERS: MappingProxyType[str, ReaderSpec] = MappingProxyType(
             _spec("diskstats", "kernel_io:read_diskstats", "/proc/diskstats: I/O of each block device", "/proc/diskstats：块设备读写量"),
             _spec("ethtool", "ethernet:read_ethtool", "ethtool IF: speed and link", "ethtool 接口：速率与链路"),
             _spec("ethtool-driver", "ethernet:read_ethtool_driver", "ethtool -i IF: driver and firmware", "ethtool -i 接口：驱动与固件"),
+            _spec(
+                "ethtool-fec", "link_errors:read_ethtool_fec", "ethtool -I --show-fec IF: what FEC corrected", "ethtool -I --show-fec 接口：FEC 纠错"
+            ),
             _spec("ethtool-module", "fabric:read_ethtool_module", "ethtool -m IF: transceiver or cable", "ethtool -m 接口：光模块或线缆"),
             _spec("ethtool-stats", "fabric:read_ethtool_stats", "ethtool -S IF: counters of the port", "ethtool -S 接口：端口计数"),
             _spec("fincore", "kernel_io:read_fincore", "fincore --json --bytes: files in the page cache", "fincore --json --bytes：页缓存中的文件"),
@@ -86,6 +89,7 @@ READERS: MappingProxyType[str, ReaderSpec] = MappingProxyType(
             _spec("gid-types", "sysfs:read_gid_types", "grep -H . of gid_attrs/types: RoCE versions", "gid_attrs/types 的 grep -H .：RoCE 版本"),
             _spec("gpu-ras", "sysfs:read_gpu_ras", "grep -H . of ras/*_err_count: ECC of AMD GPUs", "ras/*_err_count 的 grep -H .：AMD GPU 的 ECC"),
             _spec("host-tuning", "host_tuning:read_host_tuning", "governor, NUMA nodes, kernel command line", "调频策略、NUMA 节点、内核启动参数"),
+            _spec("ib-counters", "link_errors:read_ib_counters", "grep -H . of counters/*: RDMA ports", "counters/* 的 grep -H .：RDMA 端口计数"),
             _spec("ibv-devinfo", "rdma:read_ibv_devinfo", "ibv_devinfo -v: port state, MTU, firmware", "ibv_devinfo -v：端口状态、MTU、固件"),
             _spec("ip-link", "ethernet:read_ip_link", "ip -j -s link: MTU and error counters", "ip -j -s link：MTU 与错误计数"),
             _spec("kernel-log", "kernel_log:read_kernel_log", "journalctl -k -b or dmesg: the kernel's log", "journalctl -k -b 或 dmesg：内核日志"),
@@ -112,6 +116,7 @@ READERS: MappingProxyType[str, ReaderSpec] = MappingProxyType(
             _spec(
                 "nvme-smart-log", "nvme_health:read_nvme_smart_log", "nvme smart-log -o json: a drive's health", "nvme smart-log -o json：硬盘健康"
             ),
+            _spec("perfquery", "link_errors:read_perfquery", "perfquery: counters of an InfiniBand port", "perfquery：InfiniBand 端口计数"),
             _spec("perftest", "rdma:read_perftest", "ib_write_bw and its kin: RDMA bandwidth", "ib_write_bw 等：RDMA 带宽"),
             _spec("rdma-link", "rdma:read_rdma_link", "rdma -j link show: RDMA ports", "rdma -j link show：RDMA 端口"),
             _spec("rocm-smi", "other_gpu:read_rocm_smi", "rocm-smi -a --json: the GPUs of a host", "rocm-smi -a --json：主机的 GPU"),

@@ -244,7 +244,7 @@ def _check_exit(reader: Reader, data: Mapping[str, Any], records: int) -> None:
         return
     if data.get("outcome") != "done":
         why = at(data, "error", "message") or data.get("outcome")
-        reader.trouble("not_done", "exit.json", f"the job did not end as done: {why}.", f"作业未正常结束：{why}。")
+        reader.trouble("not_done", "exit.json", f"the job did not end as done: {why}.", f"作业未正常结束：“{why}”。")
     if data.get("records") != records or data.get("last_seq") != records - 1:
         reader.trouble(
             "count",

@@ -25,6 +25,7 @@ WATCHED = (  # mended by themselves, or wear and heat of drives: told, not forbi
     *("ecc_corrected", "aer_correctable", "pcie_replays", "rdma_ack_timeouts"),
     *("rdma_out_of_sequence", "rdma_sequence_errors", "rdma_not_ready", "rdma_congestion_notices"),
     *("nvme_error_entries", "nvme_percentage_used", "nvme_warning_minutes", "nvme_throttles"),
+    *("link_corrected_bits", "link_symbol_errors"),
 )
 _KEPT = tuple((quantity, *series) for quantity in (TIER_HITS, SERVED) for engine in SERIES.values() for series in engine.get(quantity, ()))
 _KEPT_NAMES = tuple({name for _, name, _ in _KEPT})

@@ -13,8 +13,8 @@ from gates.readers.places import at_host, hosts_of, share_of
 from gates.readers.run_pack import Pack
 from gates.rules.claim_table import CLAIMS
 from gates.rules.estimates import TierStats
-from gates.steps import numbered
-from gates.text import Text
+from gates.steps import numbered, run_name
+from gates.text import Text, joined
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,11 @@ class Run:
     def key(self) -> str:
         """Return the step's key, which names the run everywhere."""
         return self.spec.key
+
+    @property
+    def shown(self) -> Text:
+        """Return the run's name for people."""
+        return run_name(self.key)
 
     @property
     def arm(self) -> str:
@@ -145,8 +150,9 @@ def fold(plan: Plan, claim: str, arm: str, findings: Iterable[Finding], *, fault
     worst = _worst(same, limit)
     reason = worst.reason
     if worst.run and status in (ClaimStatus.BREACHED, ClaimStatus.UNKNOWN):
-        parts = [worst.run, *([f"c{worst.tier}"] if worst.tier else []), *([worst.host] if worst.host else [])]
-        where = Text(", ".join(parts), "，".join(parts))
+        name = run_name(worst.run)
+        parts = [*([f"c{worst.tier}"] if worst.tier else []), *([worst.host] if worst.host else [])]
+        where = Text(", ".join([name.en, *parts]), "，".join([name.zh, *parts]))
         more = len(same) - 1
         others = Text(f" (and {more} more)", f"（另有 {more} 处）") if more else Text("", "")
         reason = Text("{where}: {reason}{others}", "{where}：{reason}{others}").fill(where=where, reason=reason, others=others)
@@ -213,5 +219,5 @@ def lacking(data: Findings, tier: int) -> Text:
         told = Text(
             "{n} more answered requests at c{t}, of {a} in each run ({r}), would tell", "c{t} 再有 {n} 个成功应答的请求（每轮 {a} 个，{r}）方可判定"
         )
-        return told.fill(n=missing, t=tier, a=asked, r=", ".join(run.key for run in silent[:3]))
+        return told.fill(n=missing, t=tier, a=asked, r=joined(run.shown for run in silent[:3]))
     return Text("run pairs with {t} requests in flight at once would tell", "{t} 个请求同时在途的轮次对方可判定").fill(t=tier)

@@ -18,6 +18,7 @@ from gates.plan import Plan
 from gates.readers.strict import at, count
 from gates.rules.claim import Run
 from gates.rules.estimates import NS
+from gates.steps import during
 from gates.text import Text
 
 Stamp = tuple[str, int, int]  # boot id, monotonic ns, wall ns
@@ -40,13 +41,13 @@ def clock_steps(gate: str, plan: Plan, runs: Sequence[Run]) -> CheckResult | dic
     limit, value = plan.validity.clock_step_max, Decimal(most) / NS
     told = Text("The wall clock was never set by more than {v} s (at most {l}).", "系统时钟跳变均不超过 {v} s（上限 {l}）。")
     if value > limit.base:
-        told = Text("The wall clock was set by {v} s during {r} (at most {l}).", "{r} 期间系统时钟跳变 {v} s（上限 {l}）。")
+        told = Text("The wall clock was set by {v} s during {r} (at most {l}).", "{r}期间系统时钟跳变 {v} s（上限 {l}）。")
     verdict = Verdict.PASS if value <= limit.base else Verdict.FAIL
     followed = sum(count(at(run.pack.client, "receipts", "clock_steps")) or 0 for run in runs)
     if followed:
         more = Text(" The client followed {n} changes of the clocks' distance.", "客户端共跟随 {n} 次时钟差变化。").fill(n=followed)
         told = Text(told.en + more.en, told.zh + more.zh)
-    reason = told.fill(v=f"{value.normalize():f}", l=limit, r=worst.key)
+    reason = told.fill(v=f"{value.normalize():f}", l=limit, r=during(worst.key))
     return replace(blank, verdict=verdict, reason=reason, value=value, margin=limit.base - value)
 
 

@@ -21,6 +21,7 @@ BESIDE = Decimal(100)  # times the recovered KV: a block device serves others to
 TICK_NS = 10_000_000  # the period at which the probe's loop notes how late it is (probe.ticker)
 _FASTEST_NS = 10_000  # a timer of the kernel wakes nobody more punctually than this in 99 of 100 cases (its slack alone is 50 us)
 _TIMES_LOST = 5
+_DIGITS = 63  # of a whole number of nanoseconds: 292 years
 _STARTS = 8  # ticks that the begin and the end of the phases may cost or give
 
 
@@ -88,26 +89,50 @@ def stored_units(run: Run, share: Decimal, most: Decimal) -> Finding | None:
 def lag_units(run: Run, lag: int) -> Finding | None:
     """Return that the lag of the client's loop (ns, p99) contradicts what else client.json tells of the same ticks, or None.
 
-    The largest lag is no smaller. One tick in a hundred lags at least so much, and a lag of a whole period swallows the ticks that fall due
-    meanwhile: so ticks that are missing from the time measured bound the lag from below (Markov), and a lag told in another unit is less than
-    they say. None is below what a timer of the kernel can do.
+    The loop counts its ticks by the binary digits of their lag, under names that no unit can be swapped in: p99 and largest lag must lie where
+    these counts say, to a power of two, and the counts add up to the ticks. One tick in a hundred lags at least as much as the p99, and a lag of
+    a whole period swallows the ticks that fall due meanwhile: so ticks that are missing from the time measured bound the lag from below
+    (Markov), and a lag told in another unit is less than they say. None is below what a timer of the kernel can do.
     """
     client = run.pack.client
     ticks, most, wall = count(client.get("loop_ticks")), count(client.get("loop_lag_max_ns")), exact(client.get("wall_s"))
-    if not ticks or most is None or wall is None or wall <= 0:
+    digits = _by_digits(client.get("loop_lag_digits"))
+    if not ticks or most is None or wall is None or wall <= 0 or not digits:
         untold = (
-            "client.json does not tell ticks, largest lag and time of the client's loop, so its lag stands alone.",
-            "client.json 未给出客户端事件循环的节拍数、最大滞后和时长，其滞后值无从核对。",
+            "client.json does not tell ticks, their lags by size, largest lag and time of the client's loop, so its lag stands alone.",
+            "client.json 未给出客户端事件循环的节拍数、按大小统计的滞后、最大滞后和时长，其滞后值无从核对。",
         )
         return unknown(run, *untold, files=("client.json",))
     lost = wall * 10**9 - (ticks + _STARTS) * TICK_NS  # ns of ticks that never came by themselves
-    if _FASTEST_NS <= lag <= most and lost <= _TIMES_LOST * lag * ticks and wall * 10**9 >= (ticks - _STARTS) * TICK_NS:
+    counted = sum(digits.values()) == ticks and max(digits) == most.bit_length() and _holds(digits, -(-99 * ticks // 100)) == lag.bit_length()
+    if counted and _FASTEST_NS <= lag <= most and lost <= _TIMES_LOST * lag * ticks and wall * 10**9 >= (ticks - _STARTS) * TICK_NS:
         return None
     told = (
-        f"the event loop's p99 lag of {lag} ns contradicts its largest lag of {most} ns and its {ticks} ticks in {wall} s: the unit is doubtful.",
-        f"事件循环 p99 滞后 {lag} ns 与其最大滞后 {most} ns、{wall} s 内 {ticks} 个节拍相矛盾：单位存疑。",
+        f"the event loop's p99 lag of {lag} ns contradicts its largest lag of {most} ns, its {ticks} ticks in {wall} s or their lags by size: "
+        "the unit is doubtful.",
+        f"事件循环 p99 滞后 {lag} ns 与其最大滞后 {most} ns、{wall} s 内 {ticks} 个节拍或按大小统计的滞后相矛盾：单位存疑。",
     )
     return unknown(run, *told, files=("client.json",), change=CLOCKS)
+
+
+def _by_digits(told: Any) -> dict[int, int]:
+    """Return {binary digits of a lag in ns: ticks}, without those of none; empty where that is not what was told."""
+    if not isinstance(told, Mapping):
+        return {}
+    rows = {name: count(ticks) for name, ticks in told.items()}
+    if any(ticks is None or not (len(name) < 3 and name.isdecimal() and int(name) <= _DIGITS) for name, ticks in rows.items()):
+        return {}
+    return {int(name): ticks for name, ticks in rows.items() if ticks}
+
+
+def _holds(digits: Mapping[int, int], rank: int) -> int:
+    """Return how many binary digits the value of a rank (from 1) has."""
+    seen = 0
+    for length in sorted(digits):
+        seen += digits[length]
+        if seen >= rank:
+            return length
+    return -1
 
 
 def receipt_units(receipt: Any) -> bool:

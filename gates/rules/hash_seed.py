@@ -26,7 +26,7 @@ def seeds_differ(data: Findings, run: Run) -> Text | None:
         "the engine was measured under PYTHONHASHSEED {m} and had stored under {s} ({r}): under other keys nothing that was stored is found.",
         "引擎测量时 PYTHONHASHSEED 为 {m}，而写入时为 {s}（{r}）：键不同，已存内容无法找到。",
     )
-    return text.fill(m=_shown(measured), s=_shown(stored), r=storing.key if storing else "")
+    return text.fill(m=_shown(measured), s=_shown(stored), r=storing.shown if storing else "")
 
 
 def _shown(seed: str) -> Text:

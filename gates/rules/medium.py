@@ -18,6 +18,14 @@ _TRANSPORTS = {"tcp": "tcp", "rdma": "rdma", "fc": "fc", "pcie": "pcie", "local"
 _FILES = ("job.json", "arm.json", "coldness.jsonl")
 
 
+def _seen(data: Findings, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a check of a KV directory with the mount that counts: of a simulated rig what the simulated rack told (`rack`), if it did."""
+    rack = row.get("rack")
+    if not data.plan.rig.simulated or not isinstance(rack, Mapping):
+        return row
+    return {**row, **{key: rack.get(key) for key in ("fs_type", "source", "mount_point")}}
+
+
 def on_its_medium(data: Findings, arm: str) -> ClaimResult:
     """Return whether each KV directory lay on the mount that the job was told of (`engine.media`), and every run of the arm on the same one.
 
@@ -35,14 +43,15 @@ def on_its_medium(data: Findings, arm: str) -> ClaimResult:
             nothing = Text("The simulated site describes no medium, only its name.", "模拟站点只给出介质名称，未描述介质。")
             yield Finding(ClaimStatus.NOT_APPLICABLE, nothing, None, run.key)
             return
-        yield from (_of_run(run, media), _elsewhere(run, first.get(run.host)))
-        if place := _place(run):
+        rows = [_seen(data, row) for row in run.pack.coldness]
+        yield from (_of_run(run, media, rows), _elsewhere(run, rows, first.get(run.host)))
+        if place := _place(rows):
             first.setdefault(run.host, (run, place))
 
     return fold(data.plan, "on_its_medium", arm, each(data.places(arm), findings))
 
 
-def _of_run(run: Run, media: Any) -> Finding:
+def _of_run(run: Run, media: Any, checks: Sequence[Mapping[str, Any]]) -> Finding:
     """Return what the checks of one run say."""
     dirs = at(run.pack.job, "engine", "kv_dirs")
     listed = [row for row in media if isinstance(row, dict)] if isinstance(media, list) else []
@@ -54,7 +63,7 @@ def _of_run(run: Run, media: Any) -> Finding:
             "job.json 未说明各 KV 目录应位于哪个介质（介质由 targets.volume 描述）。",
             files=("job.json",),
         )
-    seen = {name: [row for row in run.pack.coldness if row.get("dir") == name] for name in declared}
+    seen = {name: [row for row in checks if row.get("dir") == name] for name in declared}
     if any(not all(_checked(rows, when, tier) for when, tier in _wanted(run)) for rows in seen.values()):
         return unknown(
             run,
@@ -132,17 +141,17 @@ def _names(value: Any) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else []
 
 
-def _place(run: Run) -> tuple[str, str] | None:
+def _place(checks: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
     """Return (mount point, file system) of a run's first check of a directory, where it tells them."""
-    row = next((row for row in run.pack.coldness if row.get("dir")), {})
+    row: Mapping[str, Any] = next((row for row in checks if row.get("dir")), {})
     return (row["mount_point"], row["fs_type"]) if isinstance(row.get("mount_point"), str) and isinstance(row.get("fs_type"), str) else None
 
 
-def _elsewhere(run: Run, first: tuple[Run, tuple[str, str]] | None) -> Finding | None:
+def _elsewhere(run: Run, checks: Sequence[Mapping[str, Any]], first: tuple[Run, tuple[str, str]] | None) -> Finding | None:
     """Return that a run lay on another mount than the first run of its arm: a plain folder has no declaration that would tell."""
-    place = _place(run)
+    place = _place(checks)
     if first is None or place is None or place == first[1]:
         return None
     text = Text("the KV lay on {f} at {m}; in {r} it lay on {of} at {om}.", "KV 位于 {m}（{f}）；{r} 中位于 {om}（{of}）。")
-    reason = text.fill(f=place[1], m=place[0][:80], r=first[0].key, of=first[1][1], om=first[1][0][:80])
+    reason = text.fill(f=place[1], m=place[0][:80], r=first[0].shown, of=first[1][1], om=first[1][0][:80])
     return Finding(ClaimStatus.BREACHED, reason, None, run.key, None, (run.pack.path("coldness.jsonl"),))

@@ -58,7 +58,13 @@ def _commands(rows: Any) -> Iterator[Text]:
 
 
 def _job(told: Any) -> Iterator[Text]:
-    """Yield the signs in job.json: where the tools of a cell were to be looked for."""
+    """Yield the signs in job.json: where the tools of a cell were to be looked for, and whose word tells what is mounted."""
+    engine = told.get("engine") if isinstance(told, Mapping) else None
+    media = engine.get("media") if isinstance(engine, Mapping) else None
+    for medium in media if isinstance(media, list) else ():
+        for word in _words([medium.get("findmnt")]) if isinstance(medium, Mapping) else ():
+            if _RACK.search(word):
+                yield _of_the_rack(word)
     cells = told.get("cells") if isinstance(told, Mapping) else None
     for cell in cells if isinstance(cells, list) else ():
         for word in _words(cell.get("path_prefix")) if isinstance(cell, Mapping) else ():

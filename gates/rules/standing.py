@@ -11,6 +11,7 @@ from gates import declared_common, remedies
 from gates.model import MORE_PAIRS, Attribution, CheckResult, ClaimResult, ClaimStatus, Verdict
 from gates.plan import Plan, default_data
 from gates.rules.claim_table import TITLES
+from gates.steps import arm_name
 from gates.text import Text
 
 # A disagreement of baselines says that the environment moved, not that the rig is broken: inconclusive, not invalid (DESIGN 4.8).
@@ -184,5 +185,5 @@ def _named(claims: Sequence[ClaimResult]) -> Text:
     shown = claims[:3]
     more = len(claims) - len(shown)
     en = "; ".join(f"{c.title.en} ({c.arm}): {c.reason.en}" for c in shown)
-    zh = "；".join(f"{c.title.zh}（{c.arm}）：{c.reason.zh}" for c in shown)
+    zh = "；".join(f"{c.title.zh}（{arm_name(c.arm).zh}）：{c.reason.zh}" for c in shown)
     return Text(en + (f" ... and {more} more" if more else ""), zh + (f"……另有 {more} 项" if more else ""))

@@ -18,7 +18,7 @@ from gates.rules.claim import Finding, Findings, Run, each, fold, holds, not_app
 from gates.rules.engine import IDENTITY, differs_from_plan, instances_differ, setting_differences, settings_of, silent
 from gates.rules.estimates import percent
 from gates.rules.hash_seed import seeds_differ
-from gates.text import Text
+from gates.text import Text, amid
 
 _MODEL_PATH = ("model", "model_path")  # vLLM's and SGLang's own names of the folder of the model
 
@@ -96,10 +96,10 @@ def _prompts_differ(data: Findings, run: Run, tier: int) -> Text | None:
     others = [r for r in data.runs if r.prompts != run.prompts and (run.arm == "placebo" or r.arm != "placebo")]
     again = mine & {request.prompt_sha256 for other in others for request in other.pack.requests}
     if again:
-        who = Text("the placebo", "安慰剂") if run.arm == "placebo" else Text(run.key, run.key)
+        who = Text("the placebo", "安慰剂") if run.arm == "placebo" else run.shown
         return Text("{n} prompts of {who} were used elsewhere.", "{who}中有 {n} 个提示在别处用过。").fill(n=len(again), who=who)
     if mine != {r.prompt_sha256 for r in first.pack.of("measure", tier)}:
-        return Text(f"the prompts are not those of {first.key}.", f"提示与 {first.key} 不同。")
+        return Text(f"the prompts are not those of {first.key}.", f"提示与{amid(first.shown.zh)}不同。")
     told = run.pack.workload.get("tiers")
     declared = next((t for t in (told if isinstance(told, list) else ()) if at(t, "tier") == tier), None)
     ordered = "\n".join(r.prompt_sha256 for r in sorted(run.pack.of("measure", tier), key=lambda r: r.prompt))
@@ -112,7 +112,10 @@ def _engine_differs(first: Run, run: Run) -> Text | None:
     for key in IDENTITY:
         mine, theirs = run.pack.engine.get(key), first.pack.engine.get(key)
         if mine is not None and theirs is not None and mine != theirs:
-            return Text(f"the engine's {key} is {mine}; in {first.key} it is {theirs}.", f"引擎的 {key} 为 {mine}；{first.key} 中为 {theirs}。")
+            return Text(
+                f"the engine's {key} is {mine}; in {first.key} it is {theirs}.",
+                f"引擎的“{key}”为“{mine}”；{amid(first.shown.zh).lstrip()}中为“{theirs}”。",
+            )
     return None
 
 
@@ -126,7 +129,8 @@ def _arm_differs(data: Findings, same_arm: Run, run: Run) -> Text | None:
     own = _difference(same_arm.pack.arm, run.pack.arm)
     if own:
         return Text(
-            f"{', '.join(own[:3])} differs from {same_arm.key}, a run of the same arm.", f"{', '.join(own[:3])} 与同一对照组的 {same_arm.key} 不同。"
+            f"{', '.join(own[:3])} differs from {same_arm.key}, a run of the same arm.",
+            f"{', '.join(own[:3])} 与同一对照组的{amid(same_arm.shown.zh)}不同。",
         )
     base = _reference(data, run)
     if base is None:
@@ -135,7 +139,7 @@ def _arm_differs(data: Findings, same_arm: Run, run: Run) -> Text | None:
     if keys:
         return Text(
             f"{', '.join(keys[:3])} differs from {base.key}; the plan allows a difference in {', '.join(sorted(allowed)) or 'nothing'} only.",
-            f"{', '.join(keys[:3])} 与 {base.key} 不同；计划只允许 {'、'.join(sorted(allowed)) or '无'} 不同。",
+            f"{', '.join(keys[:3])} 与{amid(base.shown.zh)}不同；计划只允许 {'、'.join(sorted(allowed)) or '无'} 不同。",
         )
     return None
 
@@ -149,7 +153,7 @@ def _settings_differ(data: Findings, same_arm: Run, run: Run) -> Text | None:
     if own:
         return Text(
             f"the engine's own {', '.join(own[:3])} differs from {same_arm.key}, a run of the same arm (engine.json).",
-            f"引擎自身的 {', '.join(own[:3])} 与同一对照组的 {same_arm.key} 不同（engine.json）。",
+            f"引擎自身的 {', '.join(own[:3])} 与同一对照组的{amid(same_arm.shown.zh)}不同（engine.json）。",
         )
     base = _reference(data, run)
     if base is None:
@@ -160,7 +164,7 @@ def _settings_differ(data: Findings, same_arm: Run, run: Run) -> Text | None:
     if keys:
         return Text(
             f"the engine's own {', '.join(keys[:3])} differs from {base.key}, and the plan does not allow that (engine.json).",
-            f"引擎自身的 {', '.join(keys[:3])} 与 {base.key} 不同，计划不允许（engine.json）。",
+            f"引擎自身的 {', '.join(keys[:3])} 与{amid(base.shown.zh)}不同，计划不允许（engine.json）。",
         )
     return None
 

@@ -87,6 +87,7 @@ def measure(lab: PlaybookLab) -> None:
         volume = f"{lab.hosts[host]['qg_root']}/mnt/array/kv/"
         assert all(row["ok"] for row in told["phases"]), told["phases"]
         assert all(row["dir"].startswith(volume) and row["bytes"] > 0 for row in told["coldness"])
+        assert {row["rack"]["source"] for row in told["coldness"]} == {"/dev/md/qg-array"}
         assert {row["resident_bytes"] for row in told["coldness"] if row["when"] != "after_tier"} == {0}
         measured = [row for row in told["records"] if row["phase"] == "measure"]
         assert [(row["error"], row["usage"]["cached_tokens"]) for row in measured] == [(None, 8192)] * 6

@@ -22,6 +22,18 @@ SECOND = 10**9
 WALL = 10**18  # ns by which the wall clock is ahead of the monotonic one
 
 
+def lag_digits(p99: int, most: int, ticks: int) -> dict[str, int]:
+    """Return ticks by the binary digits of their lag (ns): one of the largest, all others of the p99."""
+    few, many = str(p99.bit_length()), str(most.bit_length())
+    return {few: ticks} if few == many else {few: ticks - 1, many: 1}
+
+
+def ticked(ticks: int) -> dict[str, Any]:
+    """Return what a sound loop of so many ticks tells of them in client.json."""
+    told = {"loop_lag_p99_ns": 200_000, "loop_lag_max_ns": 3_000_000, "loop_ticks": ticks}
+    return {**told, "loop_lag_digits": lag_digits(200_000, 3_000_000, ticks)}
+
+
 class Job:
     """One detached job on a simulated clock."""
 
@@ -245,9 +257,7 @@ class Job:
             "client.json": {
                 "cpu_s": 1.5,
                 "wall_s": 30.0,
-                "loop_lag_p99_ns": 200_000,
-                "loop_ticks": 2_995,
-                "loop_lag_max_ns": 3_000_000,
+                **ticked(2_995),
                 "calibration": {
                     "true_ttft_ns": 50_000_000,
                     "measured_ttft_p50_ns": 50_100_000,

@@ -15,7 +15,7 @@ from gates.steps import ATTEND_PACK, run_step
 from tests.bundles.evidence import Evidence
 from tests.bundles.truth import small_plan
 from tests.ports import free_port
-from tests.unit.probe.kit import ROOT, build, job_spec, kill, lab_engine, lines, probe, processes_with, wait_for, write
+from tests.unit.probe.kit import ROOT, build, job_over, job_spec, kill, lab_engine, lines, probe, processes_with, write
 
 KEY = "5e" * 32
 FAST = {"read_bytes_per_s": 400_000_000}
@@ -63,17 +63,8 @@ class Two:
 
     def ended(self, root, job):
         folder = self.folder / root / "jobs" / job
-        pid = wait_for(lambda: read_json(folder / "started"), what="the begin")["pid"]
-        wait_for(lambda: is_gone(pid), what=f"the end of {job} in {root}")
+        job_over(folder, what=f"the end of {job} in {root}")
         return self.state(root, job)
-
-
-def is_gone(pid):
-    """Tell whether a process is no more; asking the probe each time would cost more than the job."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
-    except OSError:
-        return True
 
 
 def read_json(path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.ports import free_port
-from tests.unit.probe.kit import build, environment_of, job_spec, kill, probe, processes_with, wait_for, write
+from tests.unit.probe.kit import build, environment_of, job_over, job_spec, kill, probe, processes_with, wait_for, write
 
 
 @pytest.fixture
@@ -80,7 +80,9 @@ def test_a_job_and_its_children_carry_no_marker_and_a_session_of_their_own(place
 
 def test_a_deadline_ends_the_job_by_name(place):
     start(place, job_spec("a-run", free_port(), limits={"deadline_s": 0.5}))
-    found = wait_for(lambda: (p := poll(place, "a-run"))["state"] == "exited" and p, what="the deadline")
+    job_over(place / "root" / "jobs" / "a-run", what="the deadline")
+    found = poll(place, "a-run")
+    assert found["state"] == "exited"
     assert found["exit"]["outcome"] == "error"
     assert found["exit"]["error"]["kind"] == "deadline"
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.needs import oldest_python
 from tests.ports import free_port
-from tests.unit.probe.kit import ROOT, build, job_spec, kill, lab_engine, lines, probe, processes_with, wait_for, write
+from tests.unit.probe.kit import ROOT, build, job_over, job_spec, kill, lab_engine, lines, probe, processes_with, write
 
 FAST = {"read_bytes_per_s": 400_000_000}
 PHASES = {"store": True, "store_concurrency": 2, "cool": True, "warmup": 2, "canary": True, "expect_hits": True, "repeat": 0, "chunk_offsets": True}
@@ -36,12 +36,11 @@ def run(place, spec, python=sys.executable):
     pyz = place / "probe.pyz"
     probe(pyz, "job", "start", "--root", place / "root", "--spec", write(place / f"{spec['job']}.json", spec), python=python)
 
-    def ended():
-        found = probe(pyz, "job", "poll", "--root", place / "root", "--job", spec["job"], "--max-bytes", 0)
-        return found if found["state"] in ("exited", "dead") else None
-
-    found = wait_for(ended, what="the end of the job")
-    return place / "root" / "jobs" / spec["job"], found["exit"]
+    folder = place / "root" / "jobs" / spec["job"]
+    job_over(folder)
+    found = probe(pyz, "job", "poll", "--root", place / "root", "--job", spec["job"], "--max-bytes", 0)
+    assert found["state"] in ("exited", "dead")
+    return folder, found["exit"]
 
 
 def with_lab(place, job, *, kind="run", tier=FAST, lab=None, **parts):
@@ -87,6 +86,8 @@ def test_a_run_stores_cools_warms_tries_a_canary_measures_and_brings_everything_
     assert workload["tiers"][0]["prompts_sha256"] == hashlib.sha256("\n".join(first).encode()).hexdigest()
     client = json.loads((folder / "client.json").read_text())
     assert client["loop_lag_p99_ns"] > 0
+    assert sum(client["loop_lag_digits"].values()) == client["loop_ticks"]
+    assert max(map(int, client["loop_lag_digits"])) == client["loop_lag_max_ns"].bit_length()
     assert client["calibration"]["n"] > 0
     assert client["server_stamps"] == {"answers": 14, "stamped": 14}
     engine = json.loads((folder / "engine.json").read_text())

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.bundles import Truth, g2_evidence, g3_evidence, merged, small_plan
 from tests.bundles.evidence import Evidence
+from tests.bundles.job import lag_digits
 from tests.unit.gates.test_properties import TINY
 from tests.unit.rack.simulate import accounted, demo_plan
 from tests.unit.rack.simulate import evidence as rack_evidence
@@ -23,10 +24,10 @@ PLAN = merged(TINY, {"arms": {"array_cache": "cold"}, "validity": {"client_share
 RACK = (
     *("gpu-ecc", "gpu-firmware", "gpu-narrow", "port-errors", "interface-errors", "hot-optic", "no-pfc", "port-down", "failed-self-test"),
     *("missing-drive", "swapped-drive", "used-drive", "wrong-firmware", "narrow-link", "na-fields", "json-prefix", "media-errors"),
-    *("link-partner-errors", "logged-error", "lost-log", "kernel-faults", "slow-governor", "bare-node"),
+    *("link-partner-errors", "logged-error", "lost-log", "kernel-faults", "slow-governor", "bare-node", "bit-errors"),
 )
 # Faults whose check decides only where the plan requires its group. What a survey wrote of them is held against its own account.
-REQUIRED = {"kernel-faults": "kernel_log", "slow-governor": "host_tuning", "bare-node": "host_tuning"}
+REQUIRED = {"kernel-faults": "kernel_log", "slow-governor": "host_tuning", "bare-node": "host_tuning", "bit-errors": "link_fec"}
 
 
 def rows(name: str, edit: Callable[[Row], Any], step: str = STEP) -> Edit:
@@ -68,6 +69,11 @@ def first_half(row: Row) -> None:
     row["server"]["send_ns"] = row["sent_ns"] + (row["first_text_ns"] - row["sent_ns"]) // 2
 
 
+def lagging(d: Row, p99: int, most: int, ticks: int = 2_995) -> None:
+    """Let the client's loop have lagged by so many nanoseconds, at p99 and at most."""
+    d.update(loop_lag_p99_ns=p99, loop_lag_max_ns=most, loop_ticks=ticks, loop_lag_digits=lag_digits(p99, most, ticks))
+
+
 def unstamped(late: int, lag: int, by_loop: int) -> Edit:
     def edit(e: Evidence) -> None:
         rows("records.jsonl", measured(lambda row: row.update(server=None)))(e)
@@ -77,7 +83,7 @@ def unstamped(late: int, lag: int, by_loop: int) -> Edit:
                 d["server_stamps"].update(stamped=0),
                 d["receipts"].update(loop=by_loop),
                 d["calibration"]["receipt"].update(late_p99_ns=late, late_max_ns=late),
-                d.update(loop_lag_p99_ns=lag, loop_lag_max_ns=2 * lag),
+                lagging(d, lag, 2 * lag),
             ),
         )(e)
 
@@ -154,7 +160,7 @@ G3: dict[str, Edit] = {
     "failures of the candidate": rows("records.jsonl", measured(failing)),
     "kv loads failed": rows("counters.jsonl", after(lambda row: metric(row, "load_failures", "3"))),
     "client share": rows("records.jsonl", measured(first_half)),
-    "client lag": document("client.json", lambda d: d.update(loop_lag_p99_ns=10**9, loop_lag_max_ns=3 * 10**9, loop_ticks=1_000)),
+    "client lag": document("client.json", lambda d: lagging(d, 10**9, 3 * 10**9, 1_000)),
     "late receipts": unstamped(20_000_000, 200_000, 0),
     "lagging loop without the kernel": unstamped(40_000, 4_900_000, 1),
     "calibration off": document("client.json", lambda d: d["calibration"].update(measured_ttft_p50_ns=60_000_000)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterator
@@ -10,8 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from gates.bundle import Unreadable
-from gates.judge import judge
 from tests.bundles.evidence import Evidence
+from tests.unit.gates.chinese import english_in
+from tests.unit.gates.shared_reading import judged
 
 GOOD, NOT_GOOD = ("pass", "conditional"), ("fail", "inconclusive", "invalid", "unreadable")
 HOWS = ("remove", "empty", "truncate", "drop a line", "drop a row", "drop a key", "double a line", "double a row", "reverse", "null", "nan", "unit")
@@ -24,14 +24,26 @@ FACTORS = (1000, 1024, 8, 10**6, 10**9)
 def verdict(evidence: Evidence) -> str:
     """Return the verdict of a bundle, or `unreadable`."""
     try:
-        return str(judge(evidence.bundle())["verdict"])
+        return str(judged(evidence)["verdict"])
     except Unreadable:
         return "unreadable"
 
 
+def read_verdict(evidence: Evidence) -> str:
+    """Return the verdict of a bundle, whose every Chinese sentence is Chinese."""
+    document = judged(evidence)
+    assert english_in(document) == {}
+    return str(document["verdict"])
+
+
+def copied_from(evidence: Evidence) -> Evidence:
+    """Return evidence with files of its own; bytes and the plan never change."""
+    return Evidence(evidence.gate, evidence.plan, dict(evidence.files), dict(evidence.attempt), evidence.simulated)
+
+
 def damaged(evidence: Evidence, path: str, how: str, where: float, factor: int = 1000, *, up: bool = False) -> Evidence:
     """Return a copy with one file damaged; manifest and pack.json are made to fit, as a forger would."""
-    copied = copy.deepcopy(evidence)
+    copied = copied_from(evidence)
     data = copied.files[path]
     lines = data.decode("utf-8", "replace").splitlines(keepends=True)
     row = int(where * len(lines))
@@ -61,7 +73,7 @@ def damaged(evidence: Evidence, path: str, how: str, where: float, factor: int =
 
 def in_another_unit(evidence: Evidence, path: str, field: str, factor: int, *, up: bool) -> Evidence:
     """Return a copy with one numeric field of a file in another unit, in every row; pack and manifest are made to fit."""
-    copied = Evidence(evidence.gate, evidence.plan, dict(evidence.files), dict(evidence.attempt), evidence.simulated)
+    copied = copied_from(evidence)
     rows = _parsed(copied.files[path]) or []
     for row in rows:
         _apply(row, field, "unit", factor, up=up)

@@ -8,11 +8,17 @@ from typing import Any
 from tests.bundles import Evidence
 from tests.bundles.evidence import BOOT, dumped
 
+GIGABIT = 10**9  # bit/s of the port: 2.4e-4 of its bits in that span are 2,400,000
 SPAN = 10**10  # ns between the two readings of the ports: 1 % of it is 100,000 us
 
 
-def paused(evidence: Evidence, steps: Iterable[str], us: int, way: str = "rx_prio3", port: str = "ens3f0np0", errors: int = 0) -> Evidence:
-    """Let a port be paused for so many microseconds in each of these steps, no other way of it at all, and count so many errors."""
+def paused(
+    evidence: Evidence, steps: Iterable[str], us: int, way: str = "rx_prio3", port: str = "ens3f0np0", errors: int = 0, bits: int = 0
+) -> Evidence:
+    """Let a port be paused for so many microseconds in each of these steps, no other way of it at all, and count so many errors.
+
+    FEC corrects so many bits on it, all on one lane.
+    """
     for step in steps:
         base = {"rx_prio3": 5, "tx_prio3": 7, "rx_prio0": 0, "rx_global": 0}
         rows = [
@@ -21,9 +27,16 @@ def paused(evidence: Evidence, steps: Iterable[str], us: int, way: str = "rx_pri
                 "wall_ns": at,
                 "mono_ns": at,
                 "boot_id": BOOT,
-                "ports": {port: {"pauses_us": {**base, way: base[way] + more}, "errors": {"rx_crc_errors_phy": 3 + wrong, "rx_discards_phy": 0}}},
+                "ports": {
+                    port: {
+                        "pauses_us": {**base, way: base[way] + more},
+                        "errors": {"rx_crc_errors_phy": 3 + wrong, "rx_discards_phy": 0},
+                        "corrected": {"rx_corrected_bits_phy": 900 + flipped, "rx_err_lane_0_phy": 300, "rx_err_lane_1_phy": 600 + flipped},
+                        "bit_per_s": GIGABIT,
+                    }
+                },
             }
-            for when, at, more, wrong in (("before", 10**12, 0, 0), ("after", 10**12 + SPAN, us, errors))
+            for when, at, more, wrong, flipped in (("before", 10**12, 0, 0, 0), ("after", 10**12 + SPAN, us, errors, bits))
         ]
         evidence.files[evidence.path(step, "ports.json")] = dumped({"readings": rows})
         evidence.repack(step)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.bundles import Evidence, record_injection
+from tests.bundles.job import ticked
 from tests.unit.gates.even_soak import PAGE, PERIOD, SLOT, WINDOW, WINDOWS, S, Soak
 
 KIB, MS = 1024, 10**6
@@ -84,7 +85,11 @@ def fading(off: int) -> Evidence:
 
 
 def busy(thousandths: int) -> Evidence:
-    return load().json("soak", "client.json", lambda d: d.update(cpu_s=thousandths / 100, wall_s=10, loop_ticks=1000))
+    return load().json(
+        "soak",
+        "client.json",
+        lambda d: d.update(cpu_s=thousandths / 100, wall_s=10, **ticked(1000)),
+    )
 
 
 def silence(last: int, following: int, length: int) -> Callable[[int], Evidence]:

@@ -196,6 +196,7 @@ TABLE: dict[str, tuple[Edit, dict[Any, Verdict], dict[str, Any]]] = {
     ),
     "g1.link.mtu": (document(f"{ARRAY}ip-link.out", 1, "mtu"), {9001: PASS, 9000: PASS, 8999: FAIL}, {}),
     "g1.link.counters": (text(f"{ARRAY}ethtool-stats.{PORT}.out", r"rx_crc_errors_phy: (\d+)"), NONE, {}),
+    "g1.link.fec": (text(f"{ARRAY}ethtool-fec.{PORT}.out", r"uncorrectable_blocks: (\d+)"), NONE, {}),
     "g1.link.optics": (
         text(f"{ARRAY}ethtool-module.{PORT}.out", r"temperature high alarm\s*: (\w+)", lambda v: "On" if v else "Off"),
         NONE,

@@ -80,6 +80,7 @@ TABLE: dict[str, tuple[Callable[[Any], Evidence], dict[int, Verdict]]] = {
     "g2.throughput_cv.c{tier}": (e2e, {1: PASS, 0: PASS, -1: FAIL}),
     "g2.client_cpu": (busy, {599: PASS, 600: PASS, 601: FAIL}),
     "g2.pauses": (lambda us: paused(g2_evidence(plan=small_plan()), RUNS, us), {99_999: PASS, 100_000: PASS, 100_001: FAIL}),
+    "g2.corrected_bits": (lambda n: paused(g2_evidence(plan=small_plan()), RUNS, 40, bits=n), {2_400_000: PASS, 2_400_001: FAIL}),
     "g2.port_errors": (lambda n: paused(paused(g2_evidence(plan=small_plan()), RUNS, 40), RUNS[:1], 40, errors=n), {0: PASS, 1: FAIL}),
     "g2.clock_steps": (lambda ns: stepped(g2_evidence(plan=small_plan()), "run-2", ns), {127_999_999: PASS, 128_000_000: PASS, 128_000_001: FAIL}),
     "g2.page_cache_growth": (

@@ -66,6 +66,7 @@ TABLE: list[tuple[str, Callable[[int], Evidence], dict[int, Verdict]]] = [
     ("g4.excursion_hits", fading, EARLIER),
     ("g4.client_cpu", busy, {599: PASS, 600: PASS, 601: FAIL}),
     ("g4.pauses", lambda us: paused(load(), ["soak"], us), {99_999: PASS, 100_000: PASS, 100_001: FAIL}),
+    ("g4.corrected_bits", lambda n: paused(load(), ["soak"], 40, bits=n), {2_399_999: PASS, 2_400_000: PASS, 2_400_001: FAIL}),
     ("g4.port_errors", lambda n: paused(load(), ["soak"], 40, errors=n), NONE),
     ("g4.clock_steps", lambda ns: stepped(load(), "soak", ns), {127_999_999: PASS, 128_000_000: PASS, 128_000_001: FAIL}),
     ("g4.page_cache_growth", lambda n: cached(load(), ["soak"], n), {5_033_164: PASS, 5_033_165: FAIL}),  # of 50,331,648 bytes of files

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from gates.judge import judge
 from tests.bundles.evidence import Evidence
-from tests.unit.gates import breaches
+from tests.unit.gates import breaches, breaches_g4
 from tests.unit.gates.damage import NOT_GOOD, damaged, fields, in_another_unit, verdict, without
+from tests.unit.gates.shared_reading import HASH, judged
 
 
 def test_a_key_is_taken_everywhere_or_in_one_row() -> None:
@@ -49,6 +51,15 @@ def test_a_row_that_stands_twice_is_counted_and_numbered(where: float) -> None:
     assert [row["seq"] for row in rows] == list(range(len(rows)))
     assert twice.read("run-2", "exit.json")["records"] == len(rows) == len(evidence.rows("run-2", "records.jsonl")) + 1
     assert verdict(twice) in NOT_GOOD
+
+
+def test_packs_that_are_read_once_are_judged_as_if_they_were_read_each_time() -> None:
+    good, bad = breaches.good(), breaches.g3("hits")
+    harmed = damaged(bad, bad.path("run-3", "records.jsonl"), "drop a key", 0.5)
+    soak = breaches_g4.load()
+    torn = damaged(soak, soak.path("soak", "telemetry.jsonl"), "truncate", 0.5)
+    for evidence in (good, bad, harmed, bad, good, soak, torn, torn, soak):
+        assert judged(evidence) == {**judge(evidence.bundle()), "manifest_hash": HASH}
 
 
 def test_evidence_that_was_harmed_is_a_copy() -> None:

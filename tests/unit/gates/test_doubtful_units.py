@@ -11,6 +11,7 @@ import pytest
 
 from gates.judge import judge
 from tests.bundles import Evidence
+from tests.bundles.job import lag_digits
 from tests.unit.gates import breaches
 from tests.unit.gates.breaches import document, metric, rows
 
@@ -71,6 +72,7 @@ def client(**told: Any) -> tuple[str, str]:
 
 
 LAGGING = {"loop_lag_p99_ns": 40_000_000, "loop_lag_max_ns": 90_000_000, "loop_ticks": 2_900, "wall_s": 30.0}
+LAGGING |= {"loop_lag_digits": lag_digits(40_000_000, 90_000_000, 2_900)}
 
 
 def test_a_loop_that_lags_breaches_and_is_a_doubt_where_its_lag_is_told_in_another_unit():
@@ -81,14 +83,39 @@ def test_a_loop_that_lags_breaches_and_is_a_doubt_where_its_lag_is_told_in_anoth
 
 def test_a_p99_above_the_maximum_and_ticks_that_do_not_fit_the_time_are_doubts():
     assert client(loop_lag_max_ns=199_999) == ("unknown", "inconclusive")
-    assert client(loop_lag_max_ns=200_000)[0] == "holds"
+    assert client(loop_lag_max_ns=200_000, loop_lag_digits={"18": 2_995})[0] == "holds"
     assert client(loop_ticks=2_995_000) == ("unknown", "inconclusive")
     assert client(wall_s=30_000.0) == ("unknown", "inconclusive")
 
 
-@pytest.mark.parametrize("key", ["loop_ticks", "loop_lag_max_ns", "wall_s"])
+@pytest.mark.parametrize(
+    "digits",
+    [
+        *({"18": 2_994}, {"18": 2_995}, {"18": 2_994, "21": 1}, {"17": 2_994, "22": 1}, {"18": 2_900, "22": 95}, {"18": 2_994.0, "22": 1}),
+        *({"18 ns": 2_994, "22": 1}, {"18": 2_994, "22": 1, "640": 0}, [2_994, 1], None),
+    ],
+)
+def test_lags_by_size_that_are_not_those_of_the_p99_the_largest_and_the_ticks_are_a_doubt(digits):
+    assert client(loop_lag_digits=digits) == ("unknown", "inconclusive")
+
+
+@pytest.mark.parametrize(("factor", "up"), [(8, False), (8, True), (2.1, False), (1000, False)])
+def test_a_lag_just_below_its_limit_told_in_another_unit_is_no_good_client(factor, up):
+    """With it the share of TTFT was breached; an eighth of it would have been a lag that a loop may have."""
+    breach, lag = unstamped_lag(4_900_000), 4_900_000
+    assert breach == "breached"
+    assert unstamped_lag(lag, told=int(lag * factor) if up else int(lag / factor)) in ("unknown", "breached")
+
+
+@pytest.mark.parametrize("key", ["loop_ticks", "loop_lag_max_ns", "loop_lag_digits", "wall_s"])
 def test_a_lag_that_nothing_can_be_held_against_is_a_doubt(key):
     assert status("client_healthy", document("client.json", lambda d: d.pop(key) and None)) == ("unknown", "inconclusive")
+
+
+def unstamped_lag(lag: int, told: int | None = None) -> str:
+    """Say how the claim stands where one receipt had no stamp of the kernel, so that the lag (ns) is the client's share; `told` in its place."""
+    edits = (breaches.unstamped(40_000, lag, 1), document("client.json", lambda d: d.update(loop_lag_p99_ns=told or lag)))
+    return status("client_healthy", *edits)[0]
 
 
 def unstamped(**receipt: Any) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 from gates.judge import judge
 from tests.bundles import Truth, g3_evidence, merged, small_plan
+from tests.unit.gates.breaches import lagging
 
 
 def checks(document):
@@ -536,7 +537,7 @@ def test_a_loop_that_lags_does_not_move_receipts_that_the_kernel_stamped(receipt
 
     def edit(e):
         unstamped("run-2")(e)
-        e.json("run-2", "client.json", lambda d: d.update(loop_lag_p99_ns=4_900_000, loop_lag_max_ns=9_000_000, receipts=receipts))
+        e.json("run-2", "client.json", lambda d: lagging(d, 4_900_000, 9_000_000) or d.update(receipts=receipts))
         e.json("run-2", "client.json", lambda d: d["calibration"]["receipt"].update(late_p99_ns=late, late_max_ns=late))
 
     plan = small_plan({"validity": {"client_share_of_ttft_max": "0.02"}})

@@ -130,6 +130,23 @@ def test_only_a_simulated_site_may_describe_no_medium() -> None:
         assert {c["status"] for c in claims if c["claim"] == "on_its_medium"} == {status}
 
 
+def on_a_rack(simulated: bool, **place: Any) -> set[str]:
+    """Say how the claim stands where the kernel has the KV on the system disk, and a simulated rack's own word is the declared medium or `place`."""
+    evidence = g2_evidence(plan=small_plan(merged(TINY, {"rig": {"simulated": simulated, "time_scale": "1"}})))
+    told = {"fs_type": "xfs", "source": "/dev/md/qg-array", "mount_point": "/", **place}
+    for step in ("run-1", "run-2", "run-3"):
+        lay(step, rack=told, **ROOT_DISK)(evidence)
+    return {c["status"] for c in judge(evidence.bundle())["claims"] if c["claim"] == "on_its_medium"}
+
+
+def test_what_a_simulated_rack_mounts_is_judged_by_its_own_word_and_only_on_a_simulated_rig() -> None:
+    assert on_a_rack(simulated=True) == {"holds"}
+    assert on_a_rack(simulated=True, source="/dev/md/other") == {"breached"}
+    assert on_a_rack(simulated=True, mount_point="/mnt/other") == {"breached"}
+    assert on_a_rack(simulated=True, source=None) == {"unknown"}
+    assert on_a_rack(simulated=False) == {"breached"}
+
+
 def test_a_soak_on_another_medium_is_no_pass() -> None:
     evidence = g4_evidence()
     lay("soak", **ROOT_DISK)(evidence)

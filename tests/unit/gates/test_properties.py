@@ -7,9 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gates.bundle import Unreadable
-from gates.judge import judge
 from tests.bundles import Truth, g2_evidence, g3_evidence, g4_evidence, small_plan
+from tests.unit.gates.damage import copied_from, verdict
 
 GOOD = ("pass", "conditional")
 TINY = {
@@ -31,16 +30,9 @@ def fast():
     return g3_evidence(Truth(), small_plan(TINY))
 
 
-def verdict(evidence):
-    try:
-        return judge(evidence.bundle())["verdict"]
-    except Unreadable:
-        return "unreadable"
-
-
 def damaged(evidence, path, how, where):
     """Return a copy with one file damaged; manifest and pack.json are made to fit, as a forger would."""
-    copied = copy.deepcopy(evidence)
+    copied = copied_from(evidence)
     data = copied.files[path]
     lines = data.decode().splitlines(keepends=True)
     row = int(where * len(lines)) if lines else 0

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.gates import breaches, breaches_g4
-from tests.unit.gates.damage import FACTORS, HOWS, NOT_GOOD, damaged, verdict
+from tests.unit.gates.damage import FACTORS, HOWS, NOT_GOOD, damaged, read_verdict, verdict
 
 BOUNDED = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 A_FEW = settings(BOUNDED, max_examples=25)  # a soak takes long to judge
@@ -18,17 +18,17 @@ arrival, soak = functools.cache(breaches.g1), functools.cache(breaches_g4.g4)
 
 @pytest.mark.parametrize("fault", breaches.RACK)
 def test_the_arrivals_that_are_harmed_here_do_not_pass(fault: str) -> None:
-    assert verdict(arrival(fault)) in NOT_GOOD
+    assert read_verdict(arrival(fault)) in NOT_GOOD
 
 
 @pytest.mark.parametrize("name", breaches_g4.G4)
 def test_the_soaks_that_are_harmed_here_do_not_pass(name: str) -> None:
-    assert verdict(soak(name)) in NOT_GOOD
+    assert read_verdict(soak(name)) in NOT_GOOD
 
 
 def test_the_soaks_that_nothing_is_wrong_with_pass() -> None:
-    assert verdict(breaches_g4.load()) == "pass"
-    assert verdict(breaches_g4.injection()) == "pass"
+    assert read_verdict(breaches_g4.load()) == "pass"
+    assert read_verdict(breaches_g4.injection()) == "pass"
 
 
 @given(data=st.data(), fault=st.sampled_from(breaches.RACK), how=st.sampled_from(HOWS), where=st.floats(0, 0.999), up=st.booleans())

@@ -120,3 +120,39 @@ def test_a_run_that_stamps_one_clock_only_is_no_pass_and_none_that_does_is_named
 def test_a_plan_that_keeps_the_limits_of_the_rig_keeps_its_hash() -> None:
     assert parse_plan({"validity": {"pause_share_max": "0.01", "clock_step_max": "128 ms"}}).hash == parse_plan().hash
     assert parse_plan({"validity": {"clock_step_max": "1 s"}}).hash != parse_plan().hash
+
+
+def corrected(edit: Any) -> tuple[str, str]:
+    """Say what a change of the port's row at the second reading of one run makes of the check of corrected bits."""
+    evidence = paused(g2_evidence(), RUNS, 40, bits=7)
+    return told(evidence.json("run-2", "ports.json", lambda d: edit(d["readings"][1]["ports"]["ens3f0np0"]) and None), "g2.corrected_bits")
+
+
+def test_the_bits_that_fec_corrected_are_told_with_the_lane_that_has_most() -> None:
+    verdict, words = corrected(lambda port: True)
+    assert (verdict, "7.00e-10" in words, "most on rx_err_lane_1_phy" in words) == ("pass", True, True)
+    assert "g2.corrected_bits" in left_out(judge(g2_evidence().bundle()))
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (lambda port: port.pop("bit_per_s"), "does not tell one speed"),
+        (lambda port: port.update(bit_per_s=2 * 10**9), "does not tell one speed"),
+        (lambda port: port.update(corrected={}), "1 of 3 runs"),
+        (lambda port: port["corrected"].update(rx_corrected_bits_phy=1), "1 of 3 runs"),
+        (lambda port: port["corrected"].update(rx_corrected_bits_phy="907"), "1 of 3 runs"),
+    ],
+)
+def test_corrected_bits_that_are_not_told_whole_are_no_pass(edit: Any, says: str) -> None:
+    verdict, words = corrected(edit)
+    assert (verdict, says in words) == ("inconclusive", True)
+
+
+def test_a_port_that_counts_lanes_and_no_total_is_said() -> None:
+    evidence = paused(g2_evidence(), RUNS, 40)
+    for run in RUNS:
+        evidence.json(
+            run, "ports.json", lambda d: [r["ports"]["ens3f0np0"]["corrected"].pop("rx_corrected_bits_phy") for r in d["readings"]] and None
+        )
+    assert told(evidence, "g2.corrected_bits") == ("inconclusive", "ens3f0np0 does not tell rx_corrected_bits_phy.")

@@ -10,6 +10,7 @@ from gates.judge import judge
 from gates.plan import parse_plan
 from tests.bundles import g2_evidence, g3_evidence, g4_evidence, soak_plan
 from tests.bundles.evidence import Evidence
+from tests.bundles.job import ticked
 from tests.unit.gates.rig import cached
 from tests.unit.gates.test_extension import plan_of
 
@@ -73,7 +74,11 @@ def test_failures_to_store_are_counted_where_engine_or_offload_count_them(after:
 @pytest.mark.parametrize(("share", "verdict"), [("0.6", "pass"), ("0.601", "fail")])
 def test_the_clients_share_of_a_processor_is_held_against_the_plan_and_decides_nothing(share: str, verdict: str) -> None:
     evidence = g2_evidence()
-    evidence.json("run-2", "client.json", lambda d: d.update(cpu_s=float(share) * 10, wall_s=10, loop_ticks=1000))
+    evidence.json(
+        "run-2",
+        "client.json",
+        lambda d: d.update(cpu_s=float(share) * 10, wall_s=10, **ticked(1000)),
+    )
     document = judge(evidence.bundle())
     assert (found(document, "g2.client_cpu")["verdict"], document["verdict"]) == (verdict, "pass")
     assert parse_plan({"validity": {"client_cpu_max": "0.7"}}).validity.client_cpu_max.is_finite()

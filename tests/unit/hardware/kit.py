@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -47,14 +48,34 @@ filters = load(ROOT / "playbooks/filter_plugins/hardware.py")
 sys.path.insert(0, str(ROLES / "hardware/files/kit"))
 from hardware import wipe  # noqa: E402 - the kit's own package, from where it lies
 
-__all__ = ["ARRAY", "FABRIC", "NQN", "ROLES", "Kit", "filters", "load", "rack_for", "wipe"]
+__all__ = ["ARRAY", "FABRIC", "NQN", "ROLES", "STEPS", "Kit", "filters", "load", "rack_for", "wipe"]
 
 
 class Kit:
     """One host with the rack's tools, and the kit's answers."""
 
-    def __init__(self, root: Path, group: str = "engine") -> None:
+    @classmethod
+    def after(cls, place: Path, *steps: str) -> Kit:
+        """Return a host in a folder, as it came or after these steps (of STEPS), which were gone once: what a host is like then is copied back.
+
+        Its root is the same each time, since records, mounts and units hold it. One host of a folder lives at a time.
+        """
+        root, kept = place / "host", place / "-".join(("kept", *steps))
+        shutil.rmtree(root, ignore_errors=True)
+        if kept.exists():
+            subprocess.run(["cp", "-a", str(kept), str(root)], check=True)
+            return cls(root, fresh=False)
+        found = cls(root)
+        for step in steps:
+            assert STEPS[step](found)["wrong"] == []
+        subprocess.run(["cp", "-a", str(root), str(kept)], check=True)
+        return found
+
+    def __init__(self, root: Path, group: str = "engine", *, fresh: bool = True) -> None:
         self.root, self.rack = root, root / "rack"
+        self.etc = self.rack / "etc"
+        if not fresh:
+            return
         self.rack.mkdir(parents=True)
         description = rack_for(yaml.safe_load((ROLES / "lab_rack/files/racks/roce.yaml").read_text()), "any", [group], {})
         program = self.rack / "rack.pyz"
@@ -62,7 +83,6 @@ class Kit:
             ROLES / "lab_rack/files/rack"
         )  # the sources as they lie there: Python keeps them compiled, which it does not for an archive
         self.install(description)
-        self.etc = self.rack / "etc"
         self.etc.mkdir()
 
     def run(self, part: str, verb: str, order: dict[str, Any]) -> dict[str, Any]:
@@ -145,3 +165,9 @@ class Kit:
         for link, name in links.items():
             link.unlink()
             link.symlink_to(f"../../{names.get(name, name)}")
+
+
+STEPS: dict[str, Callable[[Kit], dict[str, Any]]] = {
+    "connected": lambda kit: kit.run("array", "apply", ARRAY),
+    "mounted": lambda kit: kit.run("volume", "apply", kit.media()),
+}

@@ -10,9 +10,27 @@ import pytest
 from tests.unit.hardware.kit import ARRAY, FABRIC, Kit, filters, wipe
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("hosts")
+
+
 @pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    return Kit(tmp_path / "host")
+def kit(place: Path) -> Kit:
+    """Give a host as it came."""
+    return Kit.after(place)
+
+
+@pytest.fixture
+def connected(place: Path) -> Kit:
+    """Give a host that reaches the array by both portals."""
+    return Kit.after(place, "connected")
+
+
+@pytest.fixture
+def mounted(place: Path) -> Kit:
+    """Give a host with a RAID over the array's namespaces, and XFS on it."""
+    return Kit.after(place, "connected", "mounted")
 
 
 def names(answer: dict, state: str) -> set[str]:
@@ -62,12 +80,11 @@ def test_the_array_is_connected_by_every_portal_once(kit: Kit) -> None:
     assert (kit.etc / "nvme" / "discovery.conf").read_text().count("--transport=rdma") == 2
 
 
-def test_a_path_that_is_lost_is_found_and_connected_again(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    path = next(iter(kit.changes()["subsystems"].values()))["paths"][0]
-    kit.tool("nvme", "disconnect", "-d", path["name"])
-    assert [row["check"] for row in kit.run("array", "show", ARRAY)["wrong"]] == [f"path.{path['address']}"]
-    assert kit.run("array", "apply", ARRAY)["changed"] == [f"connect {ARRAY['subsystem']} at {path['address']} over rdma"]
+def test_a_path_that_is_lost_is_found_and_connected_again(connected: Kit) -> None:
+    path = next(iter(connected.changes()["subsystems"].values()))["paths"][0]
+    connected.tool("nvme", "disconnect", "-d", path["name"])
+    assert [row["check"] for row in connected.run("array", "show", ARRAY)["wrong"]] == [f"path.{path['address']}"]
+    assert connected.run("array", "apply", ARRAY)["changed"] == [f"connect {ARRAY['subsystem']} at {path['address']} over rdma"]
 
 
 def test_only_what_we_connected_is_disconnected(kit: Kit) -> None:
@@ -96,82 +113,72 @@ def test_a_wrong_number_of_namespaces_is_wrong(kit: Kit) -> None:
     assert [row["check"] for row in kit.run("array", "apply", {**ARRAY, "namespaces": 8})["wrong"]] == ["namespaces"]
 
 
-def test_a_raid_of_four_carries_xfs_with_its_stripes_and_everything_goes_again(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    (kit.etc / "fstab").write_text("# no line end")
-    order = kit.media()
-    first = kit.run("volume", "apply", order)
+def test_a_raid_of_four_carries_xfs_with_its_stripes_and_everything_goes_again(connected: Kit) -> None:
+    (connected.etc / "fstab").write_text("# no line end")
+    order = connected.media()
+    first = connected.run("volume", "apply", order)
     assert first["wrong"] == []
     geometry = next(row for row in first["checks"] if row["check"] == "geometry.array")
     assert geometry["value"] == [512 * 1024, 4 * 512 * 1024]
     assert sum(row["check"].startswith("alignment.array.") for row in first["checks"]) == 4
-    assert kit.run("volume", "apply", order)["changed"] == []
-    assert "in use by md127" in kit.run("array", "remove", ARRAY)["refused"]
-    kit.run("volume", "remove", {"media": {}})
-    kit.run("array", "remove", ARRAY)
-    assert kit.changes() == {}
-    assert (kit.etc / "fstab").read_text() == "# no line end"
-    assert not (kit.root / "mnt").exists()
-    assert not (kit.root / "state" / "hardware.json").exists()
+    assert connected.run("volume", "apply", order)["changed"] == []
+    assert "in use by md127" in connected.run("array", "remove", ARRAY)["refused"]
+    connected.run("volume", "remove", {"media": {}})
+    connected.run("array", "remove", ARRAY)
+    assert connected.changes() == {}
+    assert (connected.etc / "fstab").read_text() == "# no line end"
+    assert not (connected.root / "mnt").exists()
+    assert not (connected.root / "state" / "hardware.json").exists()
 
 
-def test_a_device_that_holds_something_is_never_overwritten(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    order = kit.media()
+def test_a_device_that_holds_something_is_never_overwritten(connected: Kit) -> None:
+    order = connected.media()
     member = order["media"]["array"]["devices"][2]
-    kit.tool("mkfs.xfs", "-q", "-L", "theirs", member)
-    answer = kit.run("volume", "apply", order)
+    connected.tool("mkfs.xfs", "-q", "-L", "theirs", member)
+    answer = connected.run("volume", "apply", order)
     assert f"{member} holds LABEL=theirs TYPE=xfs" in answer["refused"]
-    assert "md" not in kit.changes()
+    assert "md" not in connected.changes()
 
 
-def test_a_raid_that_no_boot_assembled_is_assembled_again_with_what_is_on_it(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    order = kit.media()
-    kit.run("volume", "apply", order)
-    made = kit.changes()
-    kit.reboot()
-    answer = kit.run("volume", "apply", order)
+def test_a_raid_that_no_boot_assembled_is_assembled_again_with_what_is_on_it(mounted: Kit) -> None:
+    order = mounted.media()
+    made = mounted.changes()
+    mounted.reboot()
+    answer = mounted.run("volume", "apply", order)
     assert answer["changed"][0] == "assemble /dev/md/qg-array again of 4 devices"
     assert answer["wrong"] == []
-    assert {key: kit.changes()[key] for key in ("md", "signatures", "mounts")} == {key: made[key] for key in ("md", "signatures", "mounts")}
-    assert kit.run("volume", "apply", order)["changed"] == []
+    assert {key: mounted.changes()[key] for key in ("md", "signatures", "mounts")} == {key: made[key] for key in ("md", "signatures", "mounts")}
+    assert mounted.run("volume", "apply", order)["changed"] == []
 
 
-def test_a_raid_of_somebody_else_is_never_assembled_nor_taken(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    order = kit.media()
-    kit.run("volume", "apply", order)
-    kit.reboot()
-    record = kit.root / "state" / "hardware.json"
+def test_a_raid_of_somebody_else_is_never_assembled_nor_taken(mounted: Kit) -> None:
+    order = mounted.media()
+    mounted.reboot()
+    record = mounted.root / "state" / "hardware.json"
     known = json.loads(record.read_text())
     known["volume"]["array"]["md"]["uuid"] = "0:0:0:0"
     record.write_text(json.dumps(known))
-    assert "so it is not taken for the volume array" in kit.run("volume", "apply", order)["refused"]
+    assert "so it is not taken for the volume array" in mounted.run("volume", "apply", order)["refused"]
 
 
-def test_a_raid_that_no_boot_assembled_is_removed_all_the_same(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    kit.run("volume", "apply", kit.media())
-    kit.reboot()
-    kit.run("volume", "remove", {"media": {}})
-    kit.run("array", "remove", ARRAY)
-    assert kit.changes() == {}
-    assert not (kit.root / "state" / "hardware.json").exists()
+def test_a_raid_that_no_boot_assembled_is_removed_all_the_same(mounted: Kit) -> None:
+    mounted.reboot()
+    mounted.run("volume", "remove", {"media": {}})
+    mounted.run("array", "remove", ARRAY)
+    assert mounted.changes() == {}
+    assert not (mounted.root / "state" / "hardware.json").exists()
 
 
-def test_a_medium_whose_mount_point_changed_moves_and_is_never_mounted_twice(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    kit.run("volume", "apply", kit.media())
-    order = kit.media(mount=str(kit.root / "elsewhere" / "array"))
-    answer = kit.run("volume", "apply", order)
+def test_a_medium_whose_mount_point_changed_moves_and_is_never_mounted_twice(mounted: Kit) -> None:
+    order = mounted.media(mount=str(mounted.root / "elsewhere" / "array"))
+    answer = mounted.run("volume", "apply", order)
     assert answer["wrong"] == []
-    assert [mount["target"] for mount in kit.changes()["mounts"]] == [str(kit.root / "elsewhere" / "array")]
-    assert str(kit.root / "mnt") not in (kit.etc / "fstab").read_text()
-    assert not (kit.root / "mnt").exists()
-    assert kit.run("volume", "apply", order)["changed"] == []
-    kit.run("volume", "remove", {"media": {}})
-    assert not (kit.root / "elsewhere").exists()
+    assert [mount["target"] for mount in mounted.changes()["mounts"]] == [str(mounted.root / "elsewhere" / "array")]
+    assert str(mounted.root / "mnt") not in (mounted.etc / "fstab").read_text()
+    assert not (mounted.root / "mnt").exists()
+    assert mounted.run("volume", "apply", order)["changed"] == []
+    mounted.run("volume", "remove", {"media": {}})
+    assert not (mounted.root / "elsewhere").exists()
 
 
 def test_a_medium_that_became_another_is_refused_until_it_was_removed(kit: Kit) -> None:
@@ -181,33 +188,29 @@ def test_a_medium_that_became_another_is_refused_until_it_was_removed(kit: Kit) 
     assert "was made with source 192.0.2.40:/export/kv" in answer["refused"]
 
 
-def test_a_file_system_that_is_mounted_elsewhere_without_our_record_is_not_mounted_again(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    order = kit.media()
-    kit.run("volume", "apply", order)
-    kit.tool("umount", order["media"]["array"]["mount"])
-    (kit.root / "theirs").mkdir()
-    kit.tool("mount", "-t", "xfs", "-o", "ro", "/dev/md/qg-array", str(kit.root / "theirs"))
-    assert "/theirs, which no record of ours knows" in kit.run("volume", "apply", order)["refused"]
+def test_a_file_system_that_is_mounted_elsewhere_without_our_record_is_not_mounted_again(mounted: Kit) -> None:
+    order = mounted.media()
+    mounted.tool("umount", order["media"]["array"]["mount"])
+    (mounted.root / "theirs").mkdir()
+    mounted.tool("mount", "-t", "xfs", "-o", "ro", "/dev/md/qg-array", str(mounted.root / "theirs"))
+    assert "/theirs, which no record of ours knows" in mounted.run("volume", "apply", order)["refused"]
 
 
-def test_media_with_alike_names_have_labels_of_their_own(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    devices = kit.media()["media"]["array"]["devices"]
+def test_media_with_alike_names_have_labels_of_their_own(connected: Kit) -> None:
+    devices = connected.media()["media"]["array"]["devices"]
     names = ("array_fast_one", "array_fast_two", "array")
-    media = {name: {**kit.drive(n)["media"]["disk"], "mount": str(kit.root / "mnt" / name)} for n, name in enumerate(names)}
-    assert kit.run("volume", "apply", {"media": media})["wrong"] == []
-    labels = [kit.changes()["signatures"][device]["LABEL"] for device in devices[:3]]
+    media = {name: {**connected.drive(n)["media"]["disk"], "mount": str(connected.root / "mnt" / name)} for n, name in enumerate(names)}
+    assert connected.run("volume", "apply", {"media": media})["wrong"] == []
+    labels = [connected.changes()["signatures"][device]["LABEL"] for device in devices[:3]]
     assert len(set(labels)) == 3
     assert all(len(label) <= 12 for label in labels)
-    assert [f"LABEL={label} " in (kit.etc / "fstab").read_text() for label in labels] == [True] * 3
+    assert [f"LABEL={label} " in (connected.etc / "fstab").read_text() for label in labels] == [True] * 3
 
 
-def test_a_file_system_of_another_medium_whose_label_begins_alike_is_left_alone(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    kit.tool("mkfs.xfs", "-q", "-L", "qg-a2", kit.media()["media"]["array"]["devices"][0])
-    order = {"media": {"a": kit.drive(0)["media"]["disk"]}}
-    assert "LABEL=qg-a2" in kit.run("volume", "apply", order)["refused"]
+def test_a_file_system_of_another_medium_whose_label_begins_alike_is_left_alone(connected: Kit) -> None:
+    connected.tool("mkfs.xfs", "-q", "-L", "qg-a2", connected.media()["media"]["array"]["devices"][0])
+    order = {"media": {"a": connected.drive(0)["media"]["disk"]}}
+    assert "LABEL=qg-a2" in connected.run("volume", "apply", order)["refused"]
 
 
 def test_two_media_at_one_mount_point_are_refused(kit: Kit) -> None:
@@ -215,24 +218,20 @@ def test_two_media_at_one_mount_point_are_refused(kit: Kit) -> None:
     assert "would have one mount point" in kit.run("volume", "apply", {"media": {"a": one, "b": {**one, "mount": one["mount"] + "/"}}})["refused"]
 
 
-def test_a_raid_of_three_is_refused_with_its_devices(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    order = kit.media()
+def test_a_raid_of_three_is_refused_with_its_devices(connected: Kit) -> None:
+    order = connected.media()
     order["media"]["array"]["devices"].pop()
-    assert "wants 4 devices and has 3" in kit.run("volume", "apply", order)["refused"]
+    assert "wants 4 devices and has 3" in connected.run("volume", "apply", order)["refused"]
 
 
-def test_a_chunk_off_the_64_kib_grid_is_refused(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    assert "no multiple of 64 KiB" in kit.run("volume", "apply", kit.media(chunk_kib=96))["refused"]
+def test_a_chunk_off_the_64_kib_grid_is_refused(connected: Kit) -> None:
+    assert "no multiple of 64 KiB" in connected.run("volume", "apply", connected.media(chunk_kib=96))["refused"]
 
 
-def test_a_line_of_somebody_else_in_a_file_of_the_host_survives_the_removal(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    kit.run("volume", "apply", kit.media())
-    fstab = kit.etc / "fstab"
+def test_a_line_of_somebody_else_in_a_file_of_the_host_survives_the_removal(mounted: Kit) -> None:
+    fstab = mounted.etc / "fstab"
     fstab.write_text("LABEL=home /home xfs defaults 0 0\n" + fstab.read_text())
-    kit.run("volume", "remove", {"media": {}})
+    mounted.run("volume", "remove", {"media": {}})
     assert fstab.read_text() == "LABEL=home /home xfs defaults 0 0\n"
 
 
@@ -248,12 +247,10 @@ def test_what_is_ours_is_found_on_the_host_when_the_record_of_it_was_lost(kit: K
         assert part in found
 
 
-def test_nothing_of_ours_is_found_after_a_removal_by_the_record(kit: Kit) -> None:
-    kit.run("array", "apply", ARRAY)
-    kit.run("volume", "apply", kit.media())
-    kit.run("volume", "remove", {})
-    kit.run("array", "remove", {})
-    assert kit.traces() == []
+def test_nothing_of_ours_is_found_after_a_removal_by_the_record(mounted: Kit) -> None:
+    mounted.run("volume", "remove", {})
+    mounted.run("array", "remove", {})
+    assert mounted.traces() == []
 
 
 def test_the_record_carries_the_bit_that_keeps_it_from_ageing(kit: Kit) -> None:

@@ -45,7 +45,10 @@ def test_every_arm_says_on_which_mount_its_kv_must_lie() -> None:
     assert engine("candidate")["media"] == [{"dir": "/mnt/quadgate/array/kv/a1", "mount_point": "/mnt/quadgate/array", **array}]
     assert engine("baseline")["media"] == [{"dir": "/mnt/quadgate/nfs/kv/a1", "mount_point": "/mnt/quadgate/nfs", **nfs}]
     assert engine("recompute")["media"] == []
-    assert engine("candidate", rack="roce")["media"] is None  # what a simulated rack mounts the kernel does not know
+    rack = {"findmnt": "/var/tmp/quadgate/rack/bin/findmnt"}  # what a simulated rack mounts the kernel does not know
+    assert engine("candidate", rack="roce")["media"] == [{"dir": "/mnt/quadgate/array/kv/a1", "mount_point": "/mnt/quadgate/array", **array, **rack}]
+    assert engine("baseline", rack="roce")["media"][0]["findmnt"] == rack["findmnt"]
+    assert engine("candidate", rack="roce", volume={"array": {"kind": "directory", "mount": "/data"}})["media"][0].get("findmnt") is None
     folder = {"array": {"kind": "directory", "mount": "/data", "source": "fx:/kv", "fs_type": "lustre", "mount_point": "{root}/x"}}
     row = {"dir": "/data/kv/a1", "mount_point": "/var/tmp/quadgate/x", "fs_types": ["lustre"], "sources": ["fx:/kv"]}
     assert engine("candidate", volume=folder)["media"] == [row]

@@ -87,6 +87,25 @@ def wait_for(condition, seconds=240.0, what="the condition"):
     raise AssertionError(f"{what} did not come true within {seconds} s")
 
 
+def is_gone(pid):
+    """Tell whether a process is no more; asking the probe each time would cost more than the job."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def job_over(folder, what="the end of the job"):
+    """Wait until the process of a job has begun and ended; `folder` is the job's."""
+
+    def begun():
+        with suppress(OSError, ValueError):  # not there yet, or not whole
+            return json.loads((Path(folder) / "started").read_text())
+
+    pid = wait_for(begun, what="the begin of the job")["pid"]
+    wait_for(lambda: is_gone(pid), what=what)
+
+
 def processes_with(text):
     """Return the pids of living processes (no zombies) whose command line holds `text`."""
     found = []

@@ -194,6 +194,12 @@ def test_pause_frames_are_how_a_lossless_network_works_and_no_storm(host):
     assert of_ports(host.run, ["ens8f0np0"]) == {}
 
 
+def test_pause_storms_and_the_bits_that_fec_corrected_are_told_by_port():
+    said = "NIC statistics:\n     tx_pause_storm_error_events: 1\n     rx_corrected_bits_phy: 40\n     rx_corrected_bits_phy_x: 9\n"
+    told = of_ports(lambda argv: said if argv[-1] == "a" else "     rx_corrected_bits_phy: 2\n", ["a", "b"])
+    assert told == {"pfc_storm_events": {"a": 1}, "link_corrected_bits": {"a": 40, "b": 2}}
+
+
 def test_a_program_that_is_not_there_or_fails_tells_nothing():
     assert ask(["no-such-program-of-ours"]) == ""
     assert ask(["false"]) == ""

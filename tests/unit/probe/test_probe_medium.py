@@ -9,7 +9,7 @@ import pytest
 from probe.coldness import mount_of
 from probe.engine_host import LocalHost
 from probe.errors import Refused
-from probe.medium import declared_names, names_of, require_declared, transports, transports_of_device
+from probe.medium import declared_names, mount_told, names_of, require_declared, transports, transports_of_device
 from probe.preflight import before_job
 
 from tests.unit.probe.kit import ROOT, build, job_spec
@@ -70,7 +70,7 @@ def test_the_transport_of_drives_is_found_below_a_raid_a_partition_and_a_subsyst
     assert [transports_of_device(dev, str(tmp_path)) for dev in ("9:127", "259:3", "8:0", "1:1")] == [["rdma"], ["rdma"], [], []]
     (drives / "nvme2n1" / "device" / "nvme2" / "transport").write_text("tcp\n")
     assert transports_of_device("9:127", str(tmp_path)) == ["rdma", "tcp"]
-    assert isinstance(transports(str(ROOT)), list)
+    assert isinstance(transports(mount_of(str(ROOT))), list)
 
 
 def test_a_job_asks_again_before_its_first_request_since_a_host_may_have_rebooted(tmp_path):
@@ -90,3 +90,33 @@ def test_an_engine_is_not_switched_to_an_arm_whose_medium_is_not_mounted(tmp_pat
     done = subprocess.run([sys.executable, "-I", str(SWITCH), json.dumps(order)], capture_output=True, text=True, check=False)
     assert (done.returncode, "shall lie on" in done.stderr) == (3, True), done.stderr
     assert not Path(kv).parent.exists()
+
+
+def rack_of(tmp_path, rows):
+    """Return a program that answers as a simulated rack's findmnt does."""
+    (tmp_path / "said.json").write_text(rows if isinstance(rows, str) else json.dumps({"filesystems": rows}))
+    program = tmp_path / "findmnt"
+    program.write_text(f"#!/bin/sh\ncat {tmp_path}/said.json\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_a_simulated_rack_tells_what_it_mounted_and_what_it_did_not_lies_where_the_kernel_has_it(tmp_path):
+    kv = tmp_path / "mnt" / "nfs" / "kv"
+    kv.mkdir(parents=True)
+    row = {"target": str(tmp_path / "mnt" / "nfs"), "source": "192.0.2.40:/export/kv", "fstype": "nfs4", "options": "rw,vers=4.1,proto=rdma"}
+    outer = {"target": str(tmp_path / "mnt"), "source": "/dev/md/qg-array", "fstype": "xfs", "options": "rw"}
+    findmnt = rack_of(tmp_path, [row, outer])
+    told = mount_told(str(kv), findmnt)
+    assert (told["fs_type"], told["source"], told["mount_point"], transports(told)) == ("nfs4", row["source"], row["target"], ["rdma"])
+    wanted = {"dir": str(kv), "mount_point": row["target"], "fs_types": ["nfs", "nfs4"], "sources": [row["source"]], "findmnt": findmnt}
+    assert require_declared(str(kv), wanted)
+    spec = job_spec("run", 1, engine={"kv_dirs": [str(kv)], "media": [wanted]})
+    (found,) = LocalHost(spec, str(tmp_path)).residency()
+    assert found["rack"] == {"fs_type": "nfs4", "source": row["source"], "mount_point": row["target"]}
+    assert found["names"] == [row["source"], row["target"]]
+    assert (found["fs_type"], found["source"]) == (mount_of(kv)["fs_type"], mount_of(kv)["source"])
+    for gone in ([], "{", "[]", '{"filesystems": 7}', ""):
+        assert mount_told(str(kv), rack_of(tmp_path, gone)) == mount_of(kv)
+        with pytest.raises(Refused, match="Nothing was stored"):
+            require_declared(str(kv), wanted)

@@ -195,6 +195,7 @@ def test_percentiles_never_flatter_and_are_within_a_sixtieth():
         assert share * 100_000 <= found.percentile(share) <= share * 101_600
     assert found.percentile(1.0) == found.max == 100_000
     assert Histogram().percentile(0.5) == 0
+    assert Histogram().by_digits() == {}
 
 
 def test_two_histograms_merged_are_one_of_all_values():
@@ -207,6 +208,18 @@ def test_two_histograms_merged_are_one_of_all_values():
     low.merge(high)
     assert [low.percentile(q / 100) for q in range(101)] == [both.percentile(q / 100) for q in range(101)]
     assert low.count == 100
+    assert low.by_digits() == both.by_digits() == {"0": 1, "1": 1, "2": 2, "3": 4, "4": 8, "5": 16, "6": 32, "7": 36}
+
+
+def test_values_counted_by_their_digits_say_where_percentiles_and_the_largest_lie():
+    found, told = Histogram(), {}
+    for value in (3, 200_000, 210_000, 5_000_000, 4_194_303, 4_194_304):
+        found.add(value)
+        told[str(value.bit_length())] = told.get(str(value.bit_length()), 0) + 1
+    assert found.by_digits() == told
+    assert sum(told.values()) == found.count
+    assert str(found.percentile(0.5).bit_length()) == "18"
+    assert str(found.max.bit_length()) == max(told, key=int)
 
 
 def test_a_zipapp_says_who_it_is(tmp_path):

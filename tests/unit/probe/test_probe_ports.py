@@ -19,6 +19,10 @@ MLX5 = """NIC statistics:
      tx_pause_storm_error_events: 0
      rx_crc_errors_phy: 2
      rx_buffer_passed_thres_phy: 9
+     rx_corrected_bits_phy: 153303800
+     rx_err_lane_0_phy: 74171021
+     rx_err_lane_1_phy: 79132779
+     rx_err_lane_overflow: 1
 """
 BNXT = """NIC statistics:
      pfc_pri3_rx_duration_us: 17
@@ -32,11 +36,28 @@ def answering(answers):
 
 
 def test_each_drivers_names_become_one_and_a_port_that_counts_neither_time_nor_errors_has_no_row():
-    run = answering({"ethtool -S a": MLX5, "ethtool -S b": BNXT, "ethtool -S c": "NIC statistics:\n     rx_prio3_pause: 8\n"})
+    run = answering(
+        {
+            "ethtool -S a": MLX5,
+            "ethtool a": "Settings for a:\n\tSpeed: 100000Mb/s\n",
+            "ethtool -S b": BNXT,
+            "ethtool -S c": "NIC statistics:\n     rx_prio3_pause: 8\n",
+        }
+    )
     assert of(run, ["a", "b", "c", "gone"]) == {
-        "a": {"pauses_us": {"rx_prio3": 20300, "tx_prio3": 90, "rx_global": 0}, "errors": {"rx_crc_errors_phy": 2}},
-        "b": {"pauses_us": {"rx_prio3": 17, "tx_prio3": 0}, "errors": {}},
+        "a": {
+            "pauses_us": {"rx_prio3": 20300, "tx_prio3": 90, "rx_global": 0},
+            "errors": {"rx_crc_errors_phy": 2},
+            "corrected": {"rx_corrected_bits_phy": 153303800, "rx_err_lane_0_phy": 74171021, "rx_err_lane_1_phy": 79132779},
+            "bit_per_s": 100_000_000_000,
+        },
+        "b": {"pauses_us": {"rx_prio3": 17, "tx_prio3": 0}, "errors": {}, "corrected": {}},
     }
+
+
+def test_a_port_that_is_down_has_corrected_bits_and_no_speed():
+    run = answering({"ethtool -S a": "     rx_corrected_bits_phy: 3\n", "ethtool a": "Settings for a:\n\tSpeed: Unknown!\n"})
+    assert of(run, ["a"]) == {"a": {"pauses_us": {}, "errors": {}, "corrected": {"rx_corrected_bits_phy": 3}}}
 
 
 @pytest.mark.parametrize(
@@ -62,6 +83,8 @@ def test_the_rack_answers_for_its_server_as_an_adapter_does():
     assert rdma_ports(run) == ["ens3f0np0"]
     port = of(run, ["ens3f0np0"])["ens3f0np0"]
     assert len(port["errors"]) == 7
+    assert port["bit_per_s"] == 100_000_000_000
+    assert len(port["corrected"]) == 5
     told = port["pauses_us"]
     assert set(told) == {f"{way}_{what}" for way in ("rx", "tx") for what in (*(f"prio{n}" for n in range(8)), "global")}
     assert {name for name, us in told.items() if us} == {"rx_prio3", "tx_prio3"}

@@ -115,7 +115,7 @@ def pack_files(
         def run(command: Mapping[str, Any]) -> tuple[str, str, int]:
             if command["argv"][0] != "sh":
                 return run_tool(command["argv"], seen)
-            if command["tool"] in ("aer", "gid-types", "host-tuning"):
+            if command["tool"] in ("aer", "gid-types", "host-tuning", "ib-counters"):
                 return from_sysfs(command["argv"], seen, folder)
             if command["tool"] == "kernel-log":
                 return run_tool(["journalctl", "-k", "-b", "-o", "short-monotonic"], seen)

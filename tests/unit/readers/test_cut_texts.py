@@ -24,11 +24,13 @@ LAST = {
     "dmidecode": "End Of Table",
     "ethtool": "\tLink detected:",
     "ethtool-driver": "bus-info:",
+    "ethtool-fec": "Active FEC encoding:",
     "ethtool-module": "\tVendor SN",
     "ethtool-stats": None,
     "gid-types": None,
     "gpu-ras": "/sys/bus/pci/devices/0000:0c:00.0/ras/umc_err_count:ce",
     "host-tuning": "/proc/cmdline:",
+    "ib-counters": None,
     "ibv-devinfo": "\t\t\tlink_layer:",
     "kernel-log": None,
     "lmcache-metrics": None,
@@ -39,6 +41,7 @@ LAST = {
     "npu-smi": "| 0     0",
     "npu-smi-board": "        PCIe Bus Info",
     "npu-smi-ecc": "        Chip ID",
+    "perfquery": None,
     "perftest": " 65536",
     "rvs": "[RESULT] [ 512390",
     "sglang-metrics": None,
@@ -52,12 +55,15 @@ ONE = {
     "aer": ("address", "side"),
     "diskstats": ("device",),
     "gid-types": ("device", "port", "index"),
+    "ib-counters": ("device", "port", "name"),
     "ibv-devinfo": ("device",),
     "lspci": ("address",),
     "npu-smi": ("gpu", "chip"),
+    "perfquery": ("port", "name"),
     "sonic-pfcwd": ("queue",),
 }
-OPEN = {"ethtool-module", "ethtool-stats", "kernel-log", "lmcache-metrics", "sglang-metrics", "vllm-metrics"}  # every line stands for itself
+# Every line stands for itself.
+OPEN = {"ethtool-fec", "ethtool-module", "ethtool-stats", "kernel-log", "lmcache-metrics", "sglang-metrics", "vllm-metrics"}
 REPEATS = {"kernel-log"}  # a kernel says the same line as often as it happens
 
 

@@ -121,7 +121,7 @@ def media_of_arm(site: Mapping[str, Any], medium: str, root: str, kv_dirs: list[
     """Return where each KV directory of an arm must lie, {dir, mount_point, fs_types, sources}; None where nothing describes the medium.
 
     Of a plain folder its own keys `mount_point`, `fs_type` and `source` say it, if they are given. What a simulated rack mounts is on no list of
-    the kernel's, so nothing is held against it. Raises ValueError where a site that is not simulated describes no such medium.
+    the kernel's: the rack's own `findmnt` is named, which tells it. Raises ValueError where a site that is not simulated describes no such medium.
     """
     described = (site.get("volume") or {}).get(medium)
     if not described and site.get("simulated") is False:
@@ -129,14 +129,17 @@ def media_of_arm(site: Mapping[str, Any], medium: str, root: str, kv_dirs: list[
             f"An arm has the mount_path {medium}, and targets.volume describes no medium of that name: its KV would lie below {root}, wherever that "
             "is. Describe it there (kind: directory, and its folder, where the site mounts it)."
         )
-    if not described or (site.get("rack") and described["kind"] not in _REAL_ON_A_RACK):
+    if not described:
         return None
     kinds = {"nfs": ["nfs", "nfs4"], "directory": [described["fs_type"]] if described.get("fs_type") else []}.get(described["kind"], ["xfs"])
     source = described.get({"loop_xfs": "image", "nfs": "source", "directory": "source"}.get(described["kind"], "device"))
     sources = [source or f"/dev/md/qg-{medium}"] if source or described["kind"] == "md_xfs" else []
     point = described.get("mount_point") if described["kind"] == "directory" else described["mount"]
     filled = [None if text is None else str(text).replace("{root}", root) for text in (point, *sources)]
-    return [{"dir": kv_dir, "mount_point": filled[0], "fs_types": kinds, "sources": filled[1:]} for kv_dir in kv_dirs]
+    row = {"mount_point": filled[0], "fs_types": kinds, "sources": filled[1:]}
+    if site.get("rack") and described["kind"] not in _REAL_ON_A_RACK:
+        row["findmnt"] = f"{root}/rack/bin/findmnt"
+    return [{"dir": kv_dir, **row} for kv_dir in kv_dirs]
 
 
 def array_stats(engine: Mapping[str, Any], medium: str) -> str | None:

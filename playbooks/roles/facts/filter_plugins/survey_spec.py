@@ -36,6 +36,7 @@ done
 exit 0
 """
 GID_TYPES = 'grep -Hs . "$1"/class/infiniband/*/ports/*/gid_attrs/types/*; exit 0'  # an unused place of the table cannot be read
+IB_COUNTERS = 'grep -Hs . "$1"/class/infiniband/*/ports/*/counters/*; exit 0'
 GPU_RAS = 'grep -Hs . "$1"/bus/pci/devices/*/ras/*_err_count; exit 0'
 # The journal keeps the whole boot; the ring buffer forgets. An end is set, since a fault may write without one.
 KERNEL_LOG = """
@@ -142,12 +143,14 @@ def _survey(
         commands.append(_command("ibv-devinfo", "ibv-devinfo", ["ibv_devinfo", "-v"]))
         commands.append(_command("ip-link", "ip-link", ["ip", "-j", "-s", "link", "show"], ["ip", "-V"]))
         commands.append(_command("gid-types", "gid-types", ["sh", "-c", GID_TYPES, "read-gid-types", sysfs]))
+        commands.append(_command("ib-counters", "ib-counters", ["sh", "-c", IB_COUNTERS, "read-ib-counters", sysfs]))
         interfaces = sorted({str(p.get("netdev")) for p in ports if INTERFACE.fullmatch(str(p.get("netdev") or ""))})
         for index, interface in enumerate(interfaces):
             commands.append(_command(f"ethtool.{interface}", "ethtool", ["ethtool", interface], ["ethtool", "--version"] if index == 0 else None))
             commands.append(_command(f"ethtool-driver.{interface}", "ethtool-driver", ["ethtool", "-i", interface]))
             commands.append(_command(f"ethtool-module.{interface}", "ethtool-module", ["ethtool", "-m", interface]))
             commands.append(_command(f"ethtool-stats.{interface}", "ethtool-stats", ["ethtool", "-S", interface]))
+            commands.append(_command(f"ethtool-fec.{interface}", "ethtool-fec", ["ethtool", "-I", "--show-fec", interface]))
             commands.append(_command(f"mlnx-qos.{interface}", "mlnx-qos", ["mlnx_qos", "-i", interface]))
     return commands
 

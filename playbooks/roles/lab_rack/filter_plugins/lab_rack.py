@@ -120,6 +120,13 @@ def _port_errors(seen: dict[str, Any], strength: float) -> None:
         nic["counters"] = {"rx_symbol_err_phy": _count(strength)}
 
 
+def _bit_errors(seen: dict[str, Any], strength: float) -> None:
+    """Let FEC of the first port fail to correct that many blocks, on a lane that makes most of the raw errors."""
+    for nic in seen["nics"][:1]:
+        nic["raw_errors_per_s"] = [0.2, 900.0 if strength else 0.4, 0.1, 0.3]
+        nic["counters"] = {"uncorrectable_blocks": _count(strength)}
+
+
 def _interface_errors(seen: dict[str, Any], strength: float) -> None:
     """Let the kernel count that many receive errors of the first interface, and its adapter none."""
     for nic in seen["nics"][:1]:
@@ -252,6 +259,7 @@ FAULTS: dict[str, Callable[[dict[str, Any], float], None]] = {
     "lost-log": _lost_log,
     "logged-error": _logged_error,
     "port-errors": _port_errors,
+    "bit-errors": _bit_errors,
     "interface-errors": _interface_errors,
     "hot-optic": _hot_optic,
     "written-drive": _written_drive,

@@ -29,6 +29,9 @@ def tree(rack: Dict[str, Any]) -> List[Tuple[str, str]]:
             address = "fe80:0000:0000:0000:0200:00ff:fe00:0001" if index < 2 else "0000:0000:0000:0000:0000:ffff:c000:0215"
             files.append(("%s/gid_attrs/types/%d" % (port, index), gid + "\n"))
             files.append(("%s/gids/%d" % (port, index), address + "\n"))
+        for name in ("symbol_error", "port_rcv_errors"):
+            errors = nic.get("counters", {}).get(name, 0)
+            files.append(("class/infiniband/%s/ports/1/counters/%s" % (nic["device"], name), "%d\n" % errors))
     files += _tuning(rack["tuning"])
     if rack.get("targets"):
         files.append(("module/nvme_core/parameters/multipath", "Y\n"))

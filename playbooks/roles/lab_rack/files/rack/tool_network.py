@@ -66,6 +66,8 @@ def _ethtool(argv: List[str], rack: Dict[str, Any]) -> int:
         print("driver: %s\nversion: 6.8.0\nfirmware-version: %s (%s)\nexpansion-rom-version: " % (nic["driver"], nic["firmware"], nic["board_id"]))
         print("bus-info: %s\nsupports-statistics: yes\nsupports-test: yes" % nic["address"])
         return 0
+    if "--show-fec" in argv:
+        return tool_port.fec(nic, statistics="-I" in argv)
     if "-m" in argv or "-S" in argv:
         return tool_port.module(nic) if "-m" in argv else tool_port.stats(nic)
     speed = "%dMb/s" % nic["speed_mbit"] if nic["up"] else "Unknown!"

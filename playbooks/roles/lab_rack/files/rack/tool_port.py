@@ -65,12 +65,30 @@ def _paused_us(nic: Dict[str, Any], way: str, what: str) -> int:
     return int(nic.get("paused", {}).get("%s_%s" % (way, what), 0.0) * time.monotonic() * 1e6)
 
 
+def _lane_errors(nic: Dict[str, Any]) -> List[int]:
+    """Return the raw bit errors of each lane: of `raw_errors_per_s`, one rate a lane, since the host's clock began."""
+    return [int(rate * time.monotonic()) for rate in nic.get("raw_errors_per_s", (0, 0, 0, 0))]
+
+
+def fec(nic: Dict[str, Any], statistics: bool) -> int:
+    """Answer `ethtool [-I] --show-fec`: RS corrects across lanes, so it counts blocks of the port alone."""
+    print("FEC parameters for %s:\nSupported/Configured FEC encodings: Auto RS\nActive FEC encoding: RS" % nic["netdev"])
+    if statistics:
+        print("Statistics:\n  corrected_blocks: %d" % -(-sum(_lane_errors(nic)) // 2))
+        print("  uncorrectable_blocks: %d" % nic.get("counters", {}).get("uncorrectable_blocks", 0))
+    return 0
+
+
 def stats(nic: Dict[str, Any]) -> int:
     """Answer `ethtool -S`."""
     counted = nic.get("counters", {})
     print("NIC statistics:\n     rx_packets: 1845201\n     tx_packets: 1620417")
     for name in (*COUNTERS, *STORMS):
         print("     %s: %d" % (name, counted.get(name, 0)))
+    lanes = _lane_errors(nic)
+    print("     rx_corrected_bits_phy: %d" % sum(lanes))
+    for lane, errors in enumerate(lanes):
+        print("     rx_err_lane_%d_phy: %d" % (lane, errors))
     for way in ("rx", "tx"):  # microseconds since the driver was loaded; a priority that is not lossless never pauses
         for what in (*("prio%d" % priority for priority in range(8)), "global"):
             name = "%s_%s_pause" % (way, what)

@@ -19,7 +19,7 @@ from probe.engine_family import Family
 from probe.errors import ProbeError
 from probe.fatal import Watch
 from probe.files import read_json, walk_files
-from probe.medium import declared_names, require_declared, transports
+from probe.medium import declared_names, mount_told, require_declared, transports
 from probe.port_counters import port_counters
 from probe.preflight import require_medium
 from probe.selfexec import clean_environment
@@ -165,8 +165,13 @@ class LocalHost:
         Each row bears `engine`, the process that lives then.
         """
         found: List[Dict[str, Any]] = [{k: r[k] for k in FOUND} for r in map(residency, self.kv_dirs)]
+        media = self.engine.get("media") or []
         for row in found:
-            row.update(names=declared_names(self.engine.get("media"), row), transports=transports(row["dir"]))
+            findmnt = next((medium.get("findmnt") for medium in media if medium.get("dir") == row["dir"]), None)
+            mount = dict(mount_told(row["dir"], findmnt), dir=row["dir"])
+            row.update(names=declared_names(media, mount), transports=transports(mount))
+            if findmnt:  # the kernel's word stays beside it: what is cold and what was read are the kernel's
+                row["rack"] = {key: mount[key] for key in ("fs_type", "source", "mount_point")}
         found = found or [{"fs_type": None, "dir": None, "files": 0, "bytes": 0, "resident_bytes": 0}]
         engine = self.process()
         return [dict(row, engine=engine) for row in found]

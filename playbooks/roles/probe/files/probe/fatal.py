@@ -97,7 +97,7 @@ class Watch:
         if self._wanted is None or any(name in self._wanted for name in (*DRIVES, *DRIVES_TOO)):
             self._drives = drives(self._run, self._sysfs)
             self._keep("drives", lambda: of_drives(self._drives))
-        if self._wants("pfc_storm_events"):
+        if self._wanted is None or {"pfc_storm_events", "link_corrected_bits"} & self._wanted:
             self._keep("ports", lambda: of_ports(self._run, self._ports, self._sysfs))
         if _is_url(self._array):
             self._keep("array", lambda: of_array(self._array_document()))

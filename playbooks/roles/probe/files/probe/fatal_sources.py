@@ -27,6 +27,7 @@ _SYSFS = {
     "ecc_corrected": ("/devices/system/edac/mc/mc*/ce_count", ""),
     "aer_correctable": ("/bus/pci/devices/*/aer_dev_correctable", "TOTAL_ERR_COR"),
     "pcie_replays": ("/class/drm/card*/device/pcie_replay_count", ""),
+    "link_symbol_errors": ("/class/infiniband/*/ports/*/counters/symbol_error", ""),
     "rdma_ack_timeouts": ("/class/infiniband/*/ports/*/hw_counters/local_ack_timeout_err", ""),
     "rdma_out_of_sequence": ("/class/infiniband/*/ports/*/hw_counters/out_of_sequence", ""),
     "rdma_sequence_errors": ("/class/infiniband/*/ports/*/hw_counters/packet_seq_err", ""),
@@ -37,7 +38,9 @@ MENDED = (
     *("ecc_corrected", "aer_correctable", "pcie_replays", "rdma_ack_timeouts"),
     *("rdma_out_of_sequence", "rdma_sequence_errors", "rdma_not_ready", "rdma_congestion_notices"),
     *("nvme_error_entries", "nvme_percentage_used", "nvme_warning_minutes", "nvme_throttles"),
+    *("link_corrected_bits", "link_symbol_errors"),
 )
+CORRECTED = "rx_corrected_bits_phy"  # mlx5: bits that FEC corrected
 _CARDS = ("ecc_uncorrected", "ecc_deferred")
 DRIVES = {"nvme_media_errors": "media_errors", "nvme_critical_warning": "critical_warning"}
 # What a drive's health log tells beside: of drives that are asked for the fatal ones.
@@ -64,6 +67,8 @@ HOW = {
     **dict.fromkeys(DRIVES_TOO, "`nvme smart-log -o json` (nvme-cli, as root)"),
     "nvme_media_errors": "`nvme smart-log -o json` (nvme-cli, as root)",
     "nvme_critical_warning": "`nvme smart-log -o json` (nvme-cli, as root)",
+    "link_corrected_bits": "`ethtool -S` of a port that counts what FEC corrected (rx_corrected_bits_phy)",
+    "link_symbol_errors": "RDMA ports",
     "pfc_storm_events": "`ethtool -S` of a port that counts pause storms",
 }
 Told = Dict[str, Dict[str, int]]  # counter -> part -> figure
@@ -109,15 +114,17 @@ def of_drives(found: List[Drive]) -> Told:
 
 
 def of_ports(run: Callable[[List[str]], str], ports: Optional[List[str]] = None, sysfs: str = "/sys") -> Told:
-    """Return the pause storms that network ports counted. Plain pause frames are how a lossless network works, and are none."""
+    """Return the pause storms that network ports counted, and the bits that FEC corrected. Plain pause frames are how a lossless network works."""
     names = ports if ports is not None else [path.split("/")[-2] for path in sorted(glob.glob(sysfs + "/class/net/*/device"))]
-    found: Dict[str, int] = {}
+    out: Told = {}
     for port in names:
         rows = [line.rpartition(":") for line in run(["ethtool", "-S", port]).splitlines()]
         storms = [int(value) for name, _, value in rows if STORM.search(name) and value.strip().isdigit()]
-        if storms:
-            found[port] = sum(storms)
-    return {"pfc_storm_events": found} if found else {}
+        corrected = [int(value) for name, _, value in rows if name.strip() == CORRECTED and value.strip().isdigit()]
+        for name, told in (("pfc_storm_events", storms), ("link_corrected_bits", corrected)):
+            if told:
+                out.setdefault(name, {})[port] = sum(told)
+    return out
 
 
 def ask(argv: List[str], path_prefix: Optional[List[str]] = None) -> str:

@@ -39,3 +39,11 @@ class Histogram:
             if seen >= rank:
                 return min(edge, self.max)
         return self.max
+
+    def by_digits(self) -> Dict[str, int]:
+        """Return {binary digits: how many values have so many}: coarse, but it says of every percentile in which power of two it lies."""
+        out: Dict[str, int] = {}
+        for edge in sorted(self._buckets):
+            digits = str(edge.bit_length())
+            out[digits] = out.get(digits, 0) + self._buckets[edge]
+        return out

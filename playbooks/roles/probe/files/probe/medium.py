@@ -5,11 +5,31 @@ A mount that did not come back after a reboot leaves an empty folder on the syst
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any, Dict, List, Optional
 
 from probe.coldness import mount_of
 from probe.errors import Refused
+from probe.fatal_sources import ask
+
+
+def mount_told(folder: str, findmnt: Optional[str]) -> Dict[str, Any]:
+    """Return the mount that holds a folder, as mount_of() does, by the word of this program `findmnt`; None for the kernel's own word.
+
+    A simulated rack mounts nothing that the kernel knows. What its table does not hold lies where the kernel has it, on the system disk.
+    """
+    try:
+        rows = json.loads(ask([findmnt, "-J"]) or "{}").get("filesystems") if findmnt else None
+    except (ValueError, AttributeError):
+        rows = None
+    real, best = os.path.realpath(folder), None
+    for row in rows if isinstance(rows, list) else []:
+        point = os.path.realpath(str(row.get("target"))) if isinstance(row, dict) else ""
+        if point and (real == point or real.startswith(point.rstrip("/") + "/")) and (best is None or len(point) > len(best["mount_point"])):
+            best = {"fs_type": str(row.get("fstype")), "source": str(row.get("source")), "mount_point": point, "dev": "0:0"}
+            best["options"] = str(row.get("options") or "")
+    return best or mount_of(folder)
 
 
 def names_of(mount: Dict[str, Any], wanted: List[str]) -> List[str]:
@@ -43,9 +63,8 @@ def declared_names(media: Optional[List[Dict[str, Any]]], mount: Dict[str, Any])
     return found
 
 
-def transports(folder: str, sys: str = "/sys") -> List[str]:
-    """Return how the kernel reaches what holds a folder: tcp or rdma of an NFS mount, of NVMe drives also pcie or fc; none where it does not tell."""
-    mount = mount_of(folder)
+def transports(mount: Dict[str, Any], sys: str = "/sys") -> List[str]:
+    """Return how the kernel reaches what is mounted: tcp or rdma of an NFS mount, of NVMe drives also pcie or fc; none where it does not tell."""
     if mount["fs_type"].startswith("nfs"):
         return sorted({word[6:].rstrip("6") for word in mount["options"].split(",") if word.startswith("proto=")})
     return transports_of_device(mount["dev"], sys)
@@ -80,12 +99,12 @@ def _leaves(block: str) -> List[str]:
 def require_declared(folder: str, wanted: Dict[str, Any]) -> Dict[str, Any]:
     """Return the mount of a folder, which need not exist yet; refuse one that is not the declared {mount_point, fs_types, sources}.
 
-    What is null or empty there is not held against anything. Nothing is made or removed.
+    What is null or empty there is not held against anything; `findmnt` is as mount_told() has it. Nothing is made or removed.
     """
     there = os.path.abspath(folder)
     while not os.path.isdir(there):
         there = os.path.dirname(there)
-    mount = mount_of(there)
+    mount = mount_told(there, wanted.get("findmnt"))
     kinds, sources, point = wanted.get("fs_types") or [], wanted.get("sources") or [], wanted.get("mount_point")
     good = (point is None or mount["mount_point"] == os.path.realpath(str(point))) and (not kinds or mount["fs_type"] in kinds)
     if not good or (sources and not names_of(mount, sources)):

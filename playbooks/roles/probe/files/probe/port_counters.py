@@ -1,6 +1,7 @@
 """What the ports of the storage network counted: for how long they were paused or paused the other side, and errors of the link.
 
 `ethtool -S` counts since the driver was loaded; pauses in microseconds, by priority. Asked before and after what is measured, never within.
+Bits that FEC corrected and raw errors of each lane stand apart from errors: a PAM4 link always has some, so they are a rate of the line's bits.
 """
 
 from __future__ import annotations
@@ -28,13 +29,16 @@ _ERRORS = frozenset(
         "module_high_temp",
     )
 )
-Ports = Dict[str, Dict[str, Dict[str, int]]]
+_CORRECTED = re.compile(r"rx_corrected_bits_phy|rx_err_lane_[0-9]{1,2}_phy")  # mlx5, in bits
+_SPEED = re.compile(r"^\s*Speed: ([0-9]{1,9})Mb/s\s*$", re.MULTILINE)
+Ports = Dict[str, Dict[str, Any]]
 
 
 def port_counters(ports: Optional[List[str]] = None, path_prefix: Optional[List[str]] = None) -> Ports:
-    """Return {port: {"pauses_us": {"rx_prio3": us, ...}, "errors": {name: count}}}. `ports`: by name; None for those behind RDMA devices.
+    """Return {port: {"pauses_us": {"rx_prio3": us, ...}, "errors": {name: count}, "corrected": {name: bits}, "bit_per_s": speed}}.
 
-    A port that tells neither has no row.
+    `ports`: by name; None for those behind RDMA devices. A port that tells none of the counters has no row, one that tells no corrected bits
+    or no speed has no `bit_per_s`.
     """
     run = functools.partial(ask, path_prefix=path_prefix)
     return of(run, ports if ports is not None else rdma_ports(run))
@@ -44,7 +48,7 @@ def of(run: Callable[[List[str]], str], ports: List[str]) -> Ports:
     """Return what these ports tell when `run` asks."""
     out: Ports = {}
     for port in ports:
-        row: Dict[str, Dict[str, int]] = {"pauses_us": {}, "errors": {}}
+        row: Dict[str, Any] = {"pauses_us": {}, "errors": {}, "corrected": {}}
         for line in run(["ethtool", "-S", port]).splitlines():
             name, _, value = (part.strip() for part in line.partition(":"))
             found = next((m for m in (pattern.fullmatch(name) for pattern in _PAUSES) if m), None)
@@ -53,6 +57,11 @@ def of(run: Callable[[List[str]], str], ports: List[str]) -> Ports:
                 row["pauses_us"]["%s_%s" % (words["way"], words.get("what") or "prio" + words["priority"])] = int(value)
             elif name in _ERRORS and value.isdigit():
                 row["errors"][name] = int(value)
+            elif _CORRECTED.fullmatch(name) and value.isdigit():
+                row["corrected"][name] = int(value)
+        speed = _SPEED.search(run(["ethtool", port])) if row["corrected"] else None
+        if speed:
+            row["bit_per_s"] = int(speed.group(1)) * 1000000
         if any(row.values()):
             out[port] = row
     return out

@@ -229,6 +229,7 @@ class Session:
         lag = self._lags.percentile(0.99) if self._lags.count else None
         row: Dict[str, Any] = {"cpu_s": round(self._cpu_s, 6), "wall_s": round(self._wall_s, 6), "loop_lag_p99_ns": lag}
         row.update(loop_ticks=self._lags.count, loop_lag_max_ns=self._lags.max if self._lags.count else None, receipts=self._receipts.facts())
+        row["loop_lag_digits"] = self._lags.by_digits()
         row["server_stamps"] = {"answers": self._answers, "stamped": self._stamped}
         row.update(calibration=self.calibration, python=sys.version.split()[0], driver_version=VERSION)
         self.job.write("client.json", row)

@@ -15,7 +15,7 @@ from hardware.host import Host, Refused
 
 SANITIZE = {"block": 2, "overwrite": 3, "crypto": 4}  # NVMe base specification, Sanitize Action
 DONE, WORKING, NO_DEALLOCATE = 1, 2, 4  # sanitize status, low three bits: 1 done, 2 under way, 3 failed, 4 done without deallocation
-POLL_S, LIMIT_S = 2.0, 6 * 3600
+FIRST_S, POLL_S, LIMIT_S = 0.1, 2.0, 6 * 3600  # between two readings of a log: a crypto erase takes a moment, a block erase minutes
 
 
 def apply(host: Host) -> Dict[str, Any]:
@@ -171,7 +171,7 @@ def _together(sentences: List[Refused]) -> Refused:
 
 
 def _wait(host: Host, controller: str) -> Dict[str, Any]:
-    end = time.monotonic() + LIMIT_S
+    end, pause = time.monotonic() + LIMIT_S, FIRST_S
     while True:
         told = host.json(["nvme", "sanitize-log", controller, "-o", "json"])
         log: Dict[str, Any] = next(iter(told.values())) if len(told) == 1 and isinstance(next(iter(told.values())), dict) else told
@@ -200,7 +200,8 @@ def _wait(host: Host, controller: str) -> Dict[str, Any]:
                 LIMIT_S,
                 log.get("sprog"),
             )
-        time.sleep(POLL_S)
+        time.sleep(pause)
+        pause = min(POLL_S, 2 * pause)
 
 
 def sanitize_state(sstat: Any) -> Optional[int]:
