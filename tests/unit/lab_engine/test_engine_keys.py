@@ -25,9 +25,10 @@ def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def test_the_physics_are_the_keys_of_the_simulated_engine_that_the_role_does_not_set_itself() -> None:
-    from lab_engine.config import Config
+    from lab_engine.config import DIALECTS, Config
 
-    own = {"model", "host", "port", "seed", "state_path", "tier", "faults"}
+    assert engine_keys.DIALECTS == DIALECTS
+    own = {"model", "host", "port", "seed", "state_path", "tier", "faults", "dialect"}
     assert set(engine_keys.PHYSICS) == {field.name for field in fields(Config)} - own
 
 
