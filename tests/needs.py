@@ -5,6 +5,7 @@ Without it the test is skipped and the closing lines of pytest say why, in a sen
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tests.os_packages import copied_system
+
 NOT_RUN = "NOT RUN: "
 CHROMIUM = Path("/usr/bin/chromium")
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
@@ -28,10 +31,17 @@ def postgres_programs() -> Path | None:
     return found[0].parent if found else None
 
 
+@functools.cache
 def oldest_python() -> str | None:
-    """Return the oldest Python that the probe names: 3.8, of which no supported Debian has a package."""
-    found = sorted(Path("~/.pyenv/versions").expanduser().glob("3.8.*/bin/python"))
-    return str(found[0]) if found else shutil.which("python3.8")
+    """Return the oldest Python from 3.8, which a target must have, to 3.10; None where there is none. No supported Debian has a package of one."""
+    for version in ("3.8", "3.9", "3.10"):
+        homes = [*Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python")]
+        homes += Path("~/.local/share/uv/python").expanduser().glob(f"cpython-{version}.*/bin/python{version}")
+        for program in [*map(str, sorted(homes)), shutil.which(f"python{version}")]:
+            asked = program and subprocess.run([program, "-V"], capture_output=True, text=True, check=False)  # a shim may stand for none
+            if asked and asked.stdout.startswith(f"Python {version}."):
+                return program
+    return None
 
 
 def _may_mount() -> bool:
@@ -47,6 +57,14 @@ def _may_loop_xfs() -> bool:
     """Tell whether XFS on a loop device can be made and mounted: root, the programs, and a kernel with both."""
     programs = all(shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") for name in ("mkfs.xfs", "losetup"))
     return programs and Path("/dev/loop-control").exists() and _may_mount()
+
+
+def _may_copy_system() -> bool:
+    """Tell whether a command can be given a copy of this machine's own system: root, dpkg, and overlays in a mount namespace."""
+    if os.geteuid() != 0 or not all(shutil.which(name) for name in ("dpkg-deb", "apt-get", "unshare")):
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run([*copied_system(Path(folder)), "true"], capture_output=True, check=False).returncode == 0
 
 
 @dataclass(frozen=True)
@@ -72,7 +90,17 @@ NEEDS = {
     "loop_xfs": Need(
         _may_loop_xfs, "XFS on a loop device needs root, loop devices and mkfs.xfs (package xfsprogs), which are not all here.", packaged=False
     ),
-    "python38": Need(oldest_python, "There is no Python 3.8 on this machine; the unit tests compile the probe's sources for it.", packaged=False),
+    "copied_system": Need(
+        _may_copy_system,
+        "Packages are installed into an overlay over this machine's system, which needs root, dpkg and a kernel with overlayfs; they are not all here.",
+        packaged=False,
+    ),
+    "old_python": Need(
+        oldest_python,
+        "No Python 3.8, 3.9 or 3.10 is on this machine, so what goes to a target (probe, hardware kit, scripts of the roles) was run on no "
+        "interpreter older than 3.11; that it is written for 3.8 is linted and parsed only.",
+        packaged=False,
+    ),
 }
 
 

@@ -1,7 +1,8 @@
 """Gather everything that a target needs into one archive, for a site without internet: `python -m tools.target_archive --engine vllm --out FILE.tar`.
 
-In it: the probe, the hardware kit, every wheel of the engine and its offload with a requirements file of hashes, an image where one is given, and
-MANIFEST.json with size and SHA-256 of each file. Carry it to the target and name it as targets.engine.archive and .archive_sha256.
+In it: the probe, the hardware kit, every wheel of the engine and its offload with a requirements file of hashes, an image and the distribution's own
+packages where they are given, and MANIFEST.json with size and SHA-256 of each file. Carry it to the target and name it as targets.engine.archive and
+.archive_sha256; an archive of packages alone (--engine none) as targets.packages.archive.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 
 from app.settings import ROOT
 from app.targets.probe_archive import build_probe
+from tools import os_packages
 
 ROLES = ROOT / "playbooks" / "roles"
 
@@ -29,12 +31,19 @@ ROLES = ROOT / "playbooks" / "roles"
 def main(argv: list[str]) -> int:
     """Make the archive and print its digest; a sentence and exit code 1 where a part of it cannot be had."""
     parser = argparse.ArgumentParser(prog="make target-archive", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--engine", default="vllm", help="kind of the engine: vllm, sglang or vllm_cpu")
+    parser.add_argument("--engine", default="vllm", help="kind of the engine: vllm, sglang or vllm_cpu; none for packages alone")
     parser.add_argument("--accelerator", default="cuda", help="what the target computes with; written into the manifest")
     parser.add_argument("--packages", nargs="*", default=[], help="requirements, in place of the pinned releases of engine and offload")
     parser.add_argument("--offload", default="", help="kind of the offload, as in targets.offload.kind: its packages come along")
     parser.add_argument("--pip-args", default="", help='further arguments of pip download, such as "--python-version 3.12 --extra-index-url URL"')
     parser.add_argument("--image", type=Path, help="an archive of `docker save`, to come along; its id is written into the manifest")
+    parser.add_argument(
+        "--os-packages",
+        action="append",
+        default=[],
+        metavar="DISTRIBUTION=FOLDER",
+        help="a folder of .deb or .rpm files for targets of this distribution (ID-VERSION_ID of their /etc/os-release, as in debian-12); may be repeated",
+    )
     parser.add_argument("--out", type=Path, required=True, help="the archive that is written")
     told = parser.parse_args(argv)
     try:
@@ -42,15 +51,15 @@ def main(argv: list[str]) -> int:
     except (RuntimeError, OSError, ValueError, KeyError) as error:
         print(f"No archive was made: {error}", file=sys.stderr)
         return 1
-    print(
-        json.dumps({"archive": str(told.out), "archive_sha256": digest(told.out), "image_id": manifest["image_id"], "packages": manifest["packages"]})
-    )
+    carried = [f"{row['name']} {row['version']} {row['architecture']} ({row['distribution']})" for row in manifest["os_packages"]]
+    said = {"archive": str(told.out), "archive_sha256": digest(told.out), "image_id": manifest["image_id"], "packages": manifest["packages"]}
+    print(json.dumps({**said, "os_packages": carried}))
     return 0
 
 
 def build(told: argparse.Namespace) -> dict[str, Any]:
     """Write the archive and return its manifest. Raises RuntimeError with what pip said."""
-    packages = list(told.packages) or packages_of(told.engine, told.offload)
+    packages = list(told.packages) or ([] if told.engine == "none" else packages_of(told.engine, told.offload))
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         build_probe(folder / "probe.pyz")
@@ -62,9 +71,11 @@ def build(told: argparse.Namespace) -> dict[str, Any]:
         if told.image:
             shutil.copyfile(told.image, folder / "image.tar")
             image_id = image_id_of(folder / "image.tar")
+        carried = os_packages.gather(told.os_packages, folder)
         names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
         files = [{"path": name, "size": (folder / name).stat().st_size, "sha256": digest(folder / name)} for name in names]
-        manifest = {"schema": 1, "engine": told.engine, "accelerator": told.accelerator, "packages": packages, "image_id": image_id, "files": files}
+        manifest = {"schema": 1, "engine": told.engine, "accelerator": told.accelerator, "packages": packages, "image_id": image_id}
+        manifest.update(os_packages=carried, files=files)
         told.out.parent.mkdir(parents=True, exist_ok=True)
         with tarfile.open(told.out, "w") as tar:
             _add(tar, "MANIFEST.json", (json.dumps(manifest, indent=1) + "\n").encode())

@@ -9,6 +9,7 @@ from typing import Any
 
 from app.engagements.drivers import check_drivers, check_shares
 from app.engagements.engine_keys import check_engine_keys
+from app.engagements.hardware_shape import check_packages
 from app.engagements.network import check_pairs, check_switches, check_with_plan
 from app.engagements.shape import FILE
 from app.kit.errors import BadInput, FieldProblem
@@ -239,6 +240,7 @@ def _check_hosts(targets: dict[str, Any], problems: Problems) -> None:
     check_drivers(targets, problems)
     check_pairs(targets, problems)
     check_switches(targets, problems)
+    check_packages(targets, problems)
     if not targets["simulated"]:
         _check_real(targets, problems)
 

@@ -1,4 +1,4 @@
-"""The shapes of `targets.fabric`, `.array` and `.volume`: every key that the roles of these names read, so that a mistyped one is refused at entry.
+"""The shapes of `targets.packages`, `.fabric`, `.array` and `.volume`: every key that the roles of these names read, so that a mistyped one is refused at entry.
 
 Roles are no part of the service; a test holds their argument_specs against this file.
 """
@@ -51,6 +51,10 @@ class AsText:
         return value
 
 
+PACKAGES = Keys(
+    {"needed": Items(Words(r"[A-Za-z0-9][A-Za-z0-9+._-]{0,79}", "the name of a package", "软件包名"), least=1)},
+    {"archive": PATH, "archive_sha256": Words(r"[0-9a-f]{64}", "the 64 hexadecimal digits of a SHA-256", "SHA-256 的 64 位十六进制数字")},
+)
 FABRIC = Keys(
     {},
     {

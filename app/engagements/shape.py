@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any
 
 from app.accounts.roles import Role
-from app.engagements.hardware_shape import ADDRESS, ARRAY, FABRIC, NAME, NETDEV, VOLUME
+from app.engagements.hardware_shape import ADDRESS, ARRAY, FABRIC, NAME, NETDEV, PACKAGES, VOLUME
 from app.engagements.keys import Keys, Named
 from gates.canonical import plain
 from gates.g1.kinds import KINDS
@@ -138,6 +138,7 @@ TARGETS = Keys(
     {
         "rack": TEXT,
         "faults": Free(),
+        "packages": PACKAGES,
         "fabric": FABRIC,
         "array": ARRAY,
         "volume": VOLUME,

@@ -46,6 +46,9 @@ def hardware_survey(site: Mapping[str, Any], root: str, host: str) -> list[dict[
     """Return the commands whose raw output proves fabric, array and volume of this host, for the survey pack of a deployment."""
     bin_dir = f"{root}/rack/bin/" if site.get("rack") else ""
     told: list[tuple[str, list[str]]] = []
+    names = (site.get("packages") or {}).get("needed")
+    if names:
+        told.append(("os-packages", ["sh", "-c", 'dpkg-query -W "$@" 2>/dev/null || rpm -q "$@"', "sh", *names]))
     fabric = site.get("fabric") or {}
     for interface in (fabric.get("hosts") or {}).get(host, {}).get("interfaces", fabric.get("interfaces", [])):
         told += [

@@ -59,6 +59,7 @@ class PlaybookLab:
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     groups: tuple[str, ...] = ("engine", "loadgen")
+    before: tuple[str, ...] = ()  # words before ansible-playbook, such as those that give it a copy of this machine's system
     members: dict[str, list[str]] = field(default_factory=dict)  # of groups that do not hold every host
 
     def __post_init__(self) -> None:
@@ -112,6 +113,7 @@ class PlaybookLab:
             "ANSIBLE_LOAD_CALLBACK_PLUGINS": "true",
         }
         argv = [
+            *self.before,
             "ansible-playbook",
             str(ROOT / "playbooks" / playbook),
             *arguments,

@@ -29,7 +29,9 @@ class RolePlay:
 class RoleLab:
     """A host with the simulated rack's tools first on the roles' PATH."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, before: tuple[str, ...] = ()) -> None:
+        """`before`: words before ansible-playbook, such as those that give it a copy of this machine's system."""
+        self.before = before
         self.folder, self.root = folder, folder / "host"
         self.kit = Kit(self.root)
 
@@ -51,7 +53,7 @@ class RoleLab:
             "LC_ALL": "C.UTF-8",
         }
         program = Path(sys.executable).parent / "ansible-playbook"
-        argv = [str(program), str(playbook), "-i", "localhost,", "-e", f"@{self.folder / 'vars.json'}", *arguments]
+        argv = [*self.before, str(program), str(playbook), "-i", "localhost,", "-e", f"@{self.folder / 'vars.json'}", *arguments]
         done = subprocess.run(argv, env=environment, cwd=self.folder, capture_output=True, text=True, check=False, timeout=240)
         output = done.stdout + done.stderr
         counted = re.search(r"ok=\d+\s+changed=(\d+)", output)

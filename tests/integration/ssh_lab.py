@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -22,8 +22,8 @@ ADDRESSES = {"gpu01": "127.0.1.1", "gpu02": "127.0.1.2"}
 
 
 @contextmanager
-def sshd(folder: Path, address: str, port: int) -> Iterator[str]:
-    """Run one server with a key of its own; give its public host key."""
+def sshd(folder: Path, address: str, port: int, programs: Path | None = None) -> Iterator[str]:
+    """Run one server with a key of its own; give its public host key. `programs` comes first on the PATH of its sessions."""
     key = folder / f"host-{address}"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     lines = [
@@ -38,6 +38,7 @@ def sshd(folder: Path, address: str, port: int) -> Iterator[str]:
         f"UsePAM {'yes' if os.geteuid() == 0 else 'no'}",
         "PrintMotd no",
         "Subsystem sftp internal-sftp",
+        *([f"SetEnv PATH={programs}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"] if programs else []),
     ]
     config = folder / f"sshd-{address}.conf"
     config.write_text("".join(f"{line}\n" for line in lines))
@@ -62,16 +63,16 @@ def sshd(folder: Path, address: str, port: int) -> Iterator[str]:
 
 
 @contextmanager
-def ssh_lab() -> Iterator[PlaybookLab]:
-    """Two hosts behind SSH, with pinned host keys, as the service describes them to Ansible."""
+def ssh_lab(programs: Mapping[str, Path] | None = None) -> Iterator[PlaybookLab]:
+    """Two hosts behind SSH, with pinned host keys, as the service describes them to Ansible. `programs`: a folder first on PATH, by host."""
     keys = Path(tempfile.mkdtemp(prefix="qg-ssh-"))
     port = free_port()
     try:
         with ExitStack() as stack:
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / "client")], check=True)
             known = ""
-            for address in ADDRESSES.values():
-                public = stack.enter_context(sshd(keys, address, port))
+            for name, address in ADDRESSES.items():
+                public = stack.enter_context(sshd(keys, address, port, (programs or {}).get(name)))
                 known += f"[{address}]:{port} {' '.join(public.split()[:2])}\n"
             (keys / "known_hosts").write_text(known)
             strict = f"-o UserKnownHostsFile={keys / 'known_hosts'} -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes"

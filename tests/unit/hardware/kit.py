@@ -71,8 +71,8 @@ class Kit:
         subprocess.run(["cp", "-a", str(root), str(kept)], check=True)
         return found
 
-    def __init__(self, root: Path, group: str = "engine", *, fresh: bool = True) -> None:
-        self.root, self.rack = root, root / "rack"
+    def __init__(self, root: Path, group: str = "engine", *, fresh: bool = True, python: str = sys.executable) -> None:
+        self.root, self.rack, self.python = root, root / "rack", python
         self.etc = self.rack / "etc"
         if not fresh:
             return
@@ -88,7 +88,7 @@ class Kit:
     def run(self, part: str, verb: str, order: dict[str, Any]) -> dict[str, Any]:
         """Return the kit's answer; a refusal comes as {refused, refused_zh}."""
         told = filters.hardware_order({"engagement": "DEMO", **order}, str(self.root), {"rack": "roce"})
-        argv = [sys.executable, str(ROLES / "hardware/files/kit"), part, verb]
+        argv = [self.python, str(ROLES / "hardware/files/kit"), part, verb]
         done = subprocess.run(argv, input=json.dumps(told), capture_output=True, text=True, check=False)
         assert done.returncode in (0, 1), done.stderr
         if done.returncode:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -15,14 +14,13 @@ from types import SimpleNamespace
 import pytest
 
 from gates.readers.registry import read
+from tests.needs import oldest_python
 from tests.ports import free_port
 from tests.unit.rack.simulate import RACK_FILES, ROLES, TOOLS, load, pack_files, part, rack, rack_for, run_tool, survey_spec
 
 zipapp_bytes = load(ROLES.parent / "lookup_plugins/sources_zipapp.py").zipapp_bytes
 FAULTS = load(ROLES / "lab_rack/filter_plugins/lab_rack.py").FAULTS
-OLDEST = next(
-    (p for p in (shutil.which("python3.8"), *map(str, sorted(Path.home().glob(".pyenv/versions/3.8.*/bin/python")))) if p and "shims" not in p), None
-)
+OLDEST = oldest_python()
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""Verify an archive of `make target-archive` and unpack it: `python3 -I - ARCHIVE FOLDER SHA256` prints {changed, manifest}.
+"""Verify an archive of `make target-archive` and unpack it: `python3 -I - ARCHIVE FOLDER SHA256 [PART]` prints {changed, manifest}.
 
-Python 3.8, standard library. Nothing is unpacked before the whole archive has the digest that the engagement names, and each file has the one that
-the manifest lists. What the manifest does not list, is listed twice or lies outside the folder is refused.
+PART is `os` for the distribution's packages alone, `engine` for all the rest; without it everything is unpacked. An empty FOLDER: only the manifest is
+told, of a verified archive. Python 3.8, standard library. Nothing is unpacked before the whole archive has the digest that the engagement names, and
+each file has the one that the manifest lists. What the manifest does not list, is listed twice or lies outside the folder is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ BLOCK = 1 << 20
 
 def main(argv: List[str]) -> int:
     """Do it, or print one sentence and return 1."""
-    archive, folder, wanted = argv
+    archive, folder, wanted, part = [*argv, ""][:4]
     done = os.path.join(folder, ".unpacked")
     try:
         with open(done, encoding="utf-8") as stream:
@@ -27,13 +28,16 @@ def main(argv: List[str]) -> int:
     except (OSError, ValueError):
         kept = {}
     try:
-        if kept.get("sha256") == wanted:
+        if folder and kept.get("sha256") == wanted:
             print(json.dumps({"changed": False, "manifest": kept["manifest"]}))
             return 0
-        manifest = unpack(archive, folder, wanted)
+        manifest = unpack(archive, folder, wanted, part)
     except (OSError, ValueError, KeyError, tarfile.TarError) as error:
         sys.stderr.write("%s was not unpacked: %s\n" % (archive, error))
         return 1
+    if not folder:
+        print(json.dumps({"changed": False, "manifest": manifest}))
+        return 0
     with open(done + ".tmp", "w", encoding="utf-8") as stream:
         json.dump({"sha256": wanted, "manifest": manifest}, stream)
         stream.flush()
@@ -43,13 +47,15 @@ def main(argv: List[str]) -> int:
     return 0
 
 
-def unpack(archive: str, folder: str, wanted: str) -> Dict[str, Any]:
-    """Return the manifest without its list of files. Raises ValueError with a sentence."""
+def unpack(archive: str, folder: str, wanted: str, part: str = "") -> Dict[str, Any]:
+    """Unpack a part, or everything; return the manifest without its list of files. Raises ValueError with a sentence."""
     with open(archive, "rb") as stream:
         found = _digest(stream)
     if found != wanted:
-        raise ValueError("its SHA-256 is %s and targets.engine.archive_sha256 says %s. Carry the right one in." % (found, wanted))
-    shutil.rmtree(folder, ignore_errors=True)
+        raise ValueError("its SHA-256 is %s and the engagement (archive_sha256) says %s. Carry the right one in." % (found, wanted))
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder, mode=0o700)
     with tarfile.open(archive) as tar:
         first = tar.next()
         if first is None or first.name != "MANIFEST.json":
@@ -60,6 +66,8 @@ def unpack(archive: str, folder: str, wanted: str) -> Dict[str, Any]:
             row = listed.pop(member.name, None)
             if row is None or not member.isfile() or member.name.startswith("/") or ".." in member.name.split("/"):
                 raise ValueError("%s in it is not a file that its manifest lists once." % member.name)
+            if not folder or (part and (part == "os") != member.name.startswith("os/")):
+                continue
             path = os.path.join(folder, member.name)
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             source = tar.extractfile(member)

@@ -4,10 +4,10 @@ import json
 import sys
 from typing import List
 
-from hardware import array, fabric, volume, wipe
+from hardware import array, fabric, packages, volume, wipe
 from hardware.host import Host, Refused
 
-PARTS = {"fabric": fabric, "array": array, "volume": volume, "wipe": wipe}
+PARTS = {"packages": packages, "fabric": fabric, "array": array, "volume": volume, "wipe": wipe}
 VERBS = {"apply": "apply", "plan": "apply", "remove": "remove", "plan-remove": "remove", "show": "show"}
 
 
