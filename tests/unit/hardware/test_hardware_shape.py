@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from app.engagements.hardware_shape import ARRAY, FABRIC, VOLUME
+from app.engagements.hardware_shape import ARRAY, FABRIC, PACKAGES, VOLUME
 from app.settings import ROOT
 from gates.schema import BAD, Problems, Spec
 
 EXAMPLE: dict[str, Any] = yaml.safe_load((ROOT / "playbooks/inventories/example/engagement.yaml").read_text(encoding="utf-8"))["targets"]
-SHAPES = {"fabric": FABRIC, "array": ARRAY, "volume": VOLUME}
+SHAPES = {"packages": PACKAGES, "fabric": FABRIC, "array": ARRAY, "volume": VOLUME}
 
 
 def read(section: str, value: Any) -> tuple[Any, list[str]]:
@@ -48,6 +48,9 @@ def test_the_example_is_of_this_shape(section: str) -> None:
         ("array", {**EXAMPLE["array"], "io_queue": 4}, "Did you mean `io_queues`?"),
         ("array", {**EXAMPLE["array"], "portals": ["192.0.2.31"]}, "a map with address"),
         ("array", {**EXAMPLE["array"], "iopolicy": "roundrobin"}, "numa | round-robin | queue-depth"),
+        ("packages", {"need": ["fio"]}, "Did you mean `needed`?"),
+        ("packages", {"needed": ["fio; reboot"]}, "the name of a package"),
+        ("packages", {"needed": ["fio"], "archive": "/a.tar", "archive_sha256": "6" * 63}, "64 hexadecimal digits"),
         ("fabric", {**EXAMPLE["fabric"], "gid_idx": 3}, "Did you mean `gid_index`?"),
     ],
 )
@@ -65,6 +68,7 @@ def test_a_version_may_be_written_as_a_bare_number() -> None:
 def test_roles_and_the_file_know_the_same_keys() -> None:
     fabric, array = specified("fabric")["fabric_section"]["options"], specified("array")["array_section"]["options"]
     assert set(fabric) == set(FABRIC.optional)
+    assert set(specified("packages")["packages_section"]["options"]) == {*PACKAGES.required, *PACKAGES.optional}
     assert set(array) == {*ARRAY.required, *ARRAY.optional}
     medium = specified("volume")["volume_described"]["options"]["medium"]["options"]
     kinds = VOLUME.entry.kinds  # type: ignore[attr-defined]
