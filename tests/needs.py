@@ -92,7 +92,7 @@ NEEDS = {
     ),
     "copied_system": Need(
         _may_copy_system,
-        "Packages are installed into an overlay over this machine's system, which needs root, dpkg and a kernel with overlayfs; they are not all here.",
+        "Packages are installed into a copy of this machine's system, which needs root, dpkg and a kernel with overlayfs; not all are here.",
         packaged=False,
     ),
     "old_python": Need(

@@ -45,7 +45,9 @@ def tiny_deb(folder: Path, name: str, version: str = "1.0", *, files: Mapping[st
     return made
 
 
-def tiny_rpm(folder: Path, name: str, version: str = "1.0-1", *, needs: Sequence[str] = (), provides: Sequence[str] = (), files: Sequence[str] = ()) -> Path:
+def tiny_rpm(
+    folder: Path, name: str, version: str = "1.0-1", *, needs: Sequence[str] = (), provides: Sequence[str] = (), files: Sequence[str] = ()
+) -> Path:
     """Write lead, signature header and main header of an .rpm for x86_64, as far as a reader asks; nothing could be installed from it."""
     number, release = version.split("-")
     folders = sorted({f"{path.rpartition('/')[0]}/" for path in files})

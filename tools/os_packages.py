@@ -33,7 +33,9 @@ def gather(told: list[str], folder: Path) -> list[dict[str, Any]]:
         distribution, _, given = one.partition("=")
         source = Path(given)
         if not LABEL.fullmatch(distribution) or not source.is_dir():
-            raise ValueError(f"--os-packages {one}: say DISTRIBUTION=FOLDER, as in debian-12=packages (ID-VERSION_ID of the target's /etc/os-release)")
+            raise ValueError(
+                f"--os-packages {one}: say DISTRIBUTION=FOLDER, as in debian-12=packages (ID-VERSION_ID of the target's /etc/os-release)"
+            )
         paths = sorted(path for path in source.iterdir() if path.suffix in (".deb", ".rpm"))
         if not paths:
             raise ValueError(f"--os-packages {one}: no .deb or .rpm is in this folder")
@@ -63,7 +65,9 @@ def read_deb(path: Path) -> dict[str, Any]:
     missing = [key for key in ("package", "version", "architecture") if not fields.get(key)]
     if missing:
         raise ValueError(f"{path} is no package: its control file has no {', '.join(missing)}")
-    needs = [[_bare(what) for what in group.split("|")] for key in ("pre-depends", "depends") for group in fields.get(key, "").split(",") if group.strip()]
+    needs = [
+        [_bare(what) for what in group.split("|")] for key in ("pre-depends", "depends") for group in fields.get(key, "").split(",") if group.strip()
+    ]
     provides = [_bare(what) for what in fields.get("provides", "").split(",") if what.strip()]
     known = {"name": fields["package"], "version": fields["version"], "architecture": fields["architecture"]}
     return {"kind": "deb", **known, "needs": needs, "provides": provides}
@@ -156,4 +160,6 @@ def _rpm_header(data: bytes, place: int) -> tuple[dict[int, list[Any]], int]:
 def _with_files(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Let a package provide those of its files that others of its distribution need by path, and drop the long lists."""
     wanted = {what for row in rows for group in row["needs"] for what in group if what.startswith("/")}
-    return [{**{k: v for k, v in row.items() if k != "files"}, "provides": row["provides"] + sorted(wanted & set(row.get("files", [])))} for row in rows]
+    return [
+        {**{k: v for k, v in row.items() if k != "files"}, "provides": row["provides"] + sorted(wanted & set(row.get("files", [])))} for row in rows
+    ]

@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
         action="append",
         default=[],
         metavar="DISTRIBUTION=FOLDER",
-        help="a folder of .deb or .rpm files for targets of this distribution (ID-VERSION_ID of their /etc/os-release, as in debian-12); may be repeated",
+        help="a folder of .deb or .rpm files for targets of this distribution (ID-VERSION_ID of their os-release, as in debian-12); may be repeated",
     )
     parser.add_argument("--out", type=Path, required=True, help="the archive that is written")
     told = parser.parse_args(argv)

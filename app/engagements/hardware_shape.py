@@ -1,10 +1,11 @@
-"""The shapes of `targets.packages`, `.fabric`, `.array` and `.volume`: every key that the roles of these names read, so that a mistyped one is refused at entry.
+"""The shapes of `targets.packages`, `.fabric`, `.array` and `.volume`: every key that the roles read; a mistyped one is refused.
 
 Roles are no part of the service; a test holds their argument_specs against this file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -123,3 +124,13 @@ VOLUME = Named(
         }
     ),
 )
+
+
+def check_packages(targets: Mapping[str, Any], problems: Problems) -> None:
+    """Refuse packages for a simulated rack: they would be those of the machine below it."""
+    if "packages" in targets and "rack" in targets:
+        problems.add(
+            "targets.packages",
+            "a simulated rack has no packages of its own, and those of the machine below it are not touched; leave this section out.",
+            "模拟机柜没有自己的软件包，其所在机器的软件包不作改动；请删去此小节。",
+        )

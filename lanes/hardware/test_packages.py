@@ -1,4 +1,4 @@
-"""The distribution's packages by the real apt-get and dpkg, in a copy of this machine's system: tiny .deb files are installed, refused, taken away."""
+"""The distribution's packages by the real apt-get and dpkg, in a copy of this machine's system: tiny .deb files installed, refused, taken away."""
 
 from __future__ import annotations
 

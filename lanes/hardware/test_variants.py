@@ -1,7 +1,7 @@
-"""Over real SSH, as in test_there_and_back: an engine in a virtual environment, as a service unit, and in a container, deployed, measured, removed, twice.
+"""Over real SSH, as in test_there_and_back: an engine in a virtual environment, as a unit, and in a container: deployed, measured, removed, twice.
 
-The engine is the simulated one under vLLM's name and command line (tests/integration/tiny_vllm.py). pip, ssh, and the container's daemon with its control
-groups are real; where systemd is not the first process of this machine, systemctl is the stand-in of tests/integration/systemctl_standin.py.
+The engine is the simulated one under vLLM's name and command line (tests/integration/tiny_vllm.py). pip, ssh, and the container's daemon with its
+control groups are real; systemctl is the stand-in of tests/integration/systemctl_standin.py, since systemd is no test machine's first process.
 """
 
 from __future__ import annotations
@@ -160,7 +160,14 @@ def test_a_container_from_the_archive_is_deployed_measured_and_removed_as_a_proc
 
         machine, hosts, before = outside(lab.folder, (lab.port,)), of_hosts(lab), of_docker()
         for supervision in ("process", "unit"):
-            engine = {"install": "container", "image": "vllm@" + made, "image_id": made, "runtime": str(program), "supervision": supervision, **carried}
+            engine = {
+                "install": "container",
+                "image": "vllm@" + made,
+                "image_id": made,
+                "runtime": str(program),
+                "supervision": supervision,
+                **carried,
+            }
             assert all(place.play("deploy.yml", engine).changed.values())
             told = place.measure(engine)
             assert told["gpu01"]["engine"]["rss_bytes"], told  # of the container's control group, not of the runtime's client

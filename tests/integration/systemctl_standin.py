@@ -1,9 +1,9 @@
 """Stands in for systemctl where systemd is not the first process: `systemctl_standin.py UNITS STATE VERB [OPTION...] UNIT`.
 
-It keeps what systemd keeps, as far as a service of ours shows it: a unit is read when it is first named or at daemon-reload (a file that changed since is
-not), its process is in a session and a control group of its own, TERM goes to the first process alone and KILL to what is left of the group
-(KillMode=mixed), is-active and MainPID tell of living processes only, and what was never started can be stopped. Type, limits and a user other than the
-present one are beyond it, and refused where they would matter.
+It keeps what systemd keeps, as far as a service of ours shows it: a unit is read when it is first named or at daemon-reload (a file that changed
+since is not), its process is in a session and a control group of its own, TERM goes to the first process alone and KILL to what is left of the group
+(KillMode=mixed), is-active and MainPID tell of living processes only, and what was never started can be stopped. Type and limits are beyond it, and a
+user other than the present one is refused.
 """
 
 from __future__ import annotations
@@ -34,9 +34,13 @@ def main(argv: list[str]) -> int:
         try:
             if verb == "daemon-reload":
                 return manager.reload()
-            return {"start": manager.start, "stop": manager.stop, "restart": manager.restart, "is-active": manager.is_active, "show": manager.show}.get(
-                verb, manager.kill if verb == "kill" else manager.unknown
-            )(names[-1])
+            return {
+                "start": manager.start,
+                "stop": manager.stop,
+                "restart": manager.restart,
+                "is-active": manager.is_active,
+                "show": manager.show,
+            }.get(verb, manager.kill if verb == "kill" else manager.unknown)(names[-1])
         finally:
             manager.keep()
 
@@ -80,7 +84,9 @@ class Manager:
         group = GROUPS / f"quadgate-lab-{os.getpid()}"
         log = service["StandardOutput"].removeprefix("append:")
         with open(log, "ab") as out:
-            child = subprocess.Popen(shlex.split(service["ExecStart"]), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd="/")
+            child = subprocess.Popen(
+                shlex.split(service["ExecStart"]), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd="/"
+            )
         try:
             group.mkdir()
             (group / "cgroup.procs").write_text(str(child.pid))

@@ -1,4 +1,4 @@
-"""The simulated engine under the name and command line of vLLM: as a wheel for a virtual environment, and as a container's image with a Python around it.
+"""The simulated engine under the name and command line of vLLM: as a wheel for a virtual environment, and as a container's image with a Python.
 
 So venv, container and service unit are deployed and measured through the same roles as the real one, in seconds.
 """
@@ -59,7 +59,12 @@ def image(folder: Path) -> tuple[Path, str]:
             path.write_text(text)
             tar.add(path, f"{library}/{name}.py".lstrip("/"))
     digest = hashlib.sha256(layer.read_bytes()).hexdigest()
-    config = {"architecture": "amd64", "os": "linux", "config": {"Env": ["PATH=/usr/bin"]}, "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]}}
+    config = {
+        "architecture": "amd64",
+        "os": "linux",
+        "config": {"Env": ["PATH=/usr/bin"]},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+    }
     (folder / "config.json").write_text(json.dumps(config))
     made = hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()
     (folder / "manifest.json").write_text(json.dumps([{"Config": f"{made}.json", "RepoTags": None, "Layers": ["layer/layer.tar"]}]))

@@ -1,4 +1,4 @@
-"""What goes to a target runs on Python 3.8, or on the oldest interpreter that this machine has: every module is imported there, and the kit is used."""
+"""What goes to a target runs on Python 3.8, or the oldest interpreter of this machine: every module is imported there, and the kit is used."""
 
 from __future__ import annotations
 

@@ -11,12 +11,16 @@ import pytest
 from tests.os_packages import tiny_deb, tiny_rpm
 from tools.os_packages import gather, read_deb, read_rpm
 
-with_dpkg = pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="NOT RUN: dpkg-deb, which builds the packages to be read, is not on this machine.")
+with_dpkg = pytest.mark.skipif(
+    not shutil.which("dpkg-deb"), reason="NOT RUN: dpkg-deb, which builds the packages to be read, is not on this machine."
+)
 
 
 @with_dpkg
 def test_a_deb_says_what_it_is_and_what_it_needs_by_bare_names(tmp_path: Path) -> None:
-    made = tiny_deb(tmp_path, "tiny", "2:1.5-1", Architecture="amd64", Pre_Depends="libc6:any (>= 2.36)", Depends="a (>= 1) | b:any, c", Provides="d (= 2)")
+    made = tiny_deb(
+        tmp_path, "tiny", "2:1.5-1", Architecture="amd64", Pre_Depends="libc6:any (>= 2.36)", Depends="a (>= 1) | b:any, c", Provides="d (= 2)"
+    )
     told = read_deb(made)
     assert (told["kind"], told["name"], told["version"], told["architecture"]) == ("deb", "tiny", "2:1.5-1", "amd64")
     assert (told["needs"], told["provides"]) == ([["libc6"], ["a", "b"], ["c"]], ["d"])

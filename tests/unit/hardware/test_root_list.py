@@ -1,4 +1,4 @@
-"""The guide's list of what runs as root is complete and true: every task that becomes root and every tool of the kit stands in it, in both languages."""
+"""The guide's list of what runs as root is complete and true: every task that becomes root and every tool of the kit is in it, in two languages."""
 
 from __future__ import annotations
 
@@ -77,7 +77,23 @@ def tools_of(part: str) -> set[str]:
 
 # What the kit runs. A word that begins a command and is missing here fails the first test, so that a new program cannot be overlooked.
 PROGRAMS = {
-    *("dpkg", "dpkg-query", "apt-get", "rpm", "ip", "mlnx_qos", "ethtool", "rdma", "ibv_devinfo", "lsmod", "modprobe", "nvme", "systemctl", "mdadm", "blkid"),
+    *(
+        "dpkg",
+        "dpkg-query",
+        "apt-get",
+        "rpm",
+        "ip",
+        "mlnx_qos",
+        "ethtool",
+        "rdma",
+        "ibv_devinfo",
+        "lsmod",
+        "modprobe",
+        "nvme",
+        "systemctl",
+        "mdadm",
+        "blkid",
+    ),
     *("wipefs", "mkfs.xfs", "xfs_info", "mount", "umount", "findmnt", "losetup"),
 }
 
@@ -85,7 +101,9 @@ PROGRAMS = {
 def test_every_word_that_begins_a_command_of_the_kit_is_known() -> None:
     for path in KIT.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("ask", "need", "do", "json") and node.args):
+            if not (
+                isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("ask", "need", "do", "json") and node.args
+            ):
                 continue
             argv = node.args[0]
             if isinstance(argv, ast.List) and isinstance(argv.elts[0], ast.Constant):

@@ -1,8 +1,8 @@
 """Verify an archive of `make target-archive` and unpack it: `python3 -I - ARCHIVE FOLDER SHA256 [PART]` prints {changed, manifest}.
 
-PART is `os` for the distribution's packages alone, `engine` for all the rest; without it everything is unpacked. An empty FOLDER: only the manifest is
-told, of a verified archive. Python 3.8, standard library. Nothing is unpacked before the whole archive has the digest that the engagement names, and
-each file has the one that the manifest lists. What the manifest does not list, is listed twice or lies outside the folder is refused.
+PART is `os` for the distribution's packages alone, `engine` for all the rest; without it everything is unpacked. An empty FOLDER: only the manifest
+is told, of a verified archive. Python 3.8, standard library. Nothing is unpacked before the whole archive has the digest that the engagement names,
+and each file has the one that the manifest lists. What the manifest does not list, is listed twice or lies outside the folder is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The package managers of a target: dpkg with apt-get, and rpm. Each installs from files only, refuses to touch what is there, and says what it would do.
+"""The package managers of a target: dpkg with apt-get, and rpm. Each installs from files only, leaves what is there alone, says what it would do.
 
 Commands rather than Ansible's modules: those of apt want python3-apt on the target and fetch what a file needs from the host's own sources.
 `rpm --install` (never --upgrade) asks no repository either.
@@ -47,7 +47,7 @@ class Manager:
 
     def has_leftovers(self, name: str) -> bool:
         """Tell whether settings of a package were there before it was installed: then they stay."""
-        return False
+        raise NotImplementedError
 
     def evidence(self, name: str) -> str:
         """Return the command that shows a package."""
@@ -85,9 +85,15 @@ class Deb(Manager):
     """dpkg, by apt-get, which knows no source while we use it: so it can fetch nothing."""
 
     kind, neutral, programs = "deb", "all", ("dpkg", "dpkg-query", "apt-get")
-    alone = ["-o", "Dir::Etc::sourcelist=/dev/null", "-o", "Dir::Etc::sourceparts=/dev/null"]
-    alone += ["-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="]  # the host's own index of packages stays as it is
-    alone += ["-o", "APT::Get::AutomaticRemove=false", "-o", "Dpkg::Options::=--force-confold", "-o", "DPkg::Lock::Timeout=120"]
+    settings = (
+        "Dir::Etc::sourcelist=/dev/null",
+        "Dir::Etc::sourceparts=/dev/null",
+        "Dir::Cache::pkgcache=",  # the host's own index of packages stays as it is
+        "Dir::Cache::srcpkgcache=",
+        "APT::Get::AutomaticRemove=false",
+        "Dpkg::Options::=--force-confold",
+        "DPkg::Lock::Timeout=120",
+    )
 
     def has(self, what: str) -> bool:
         """Tell whether a package of this name, or one that provides it, is installed."""
@@ -144,7 +150,8 @@ class Deb(Manager):
         return {name.split(":")[0] for name in re.findall(r"^(?:Remv|Purg) (\S+)", out, re.M)} - set(names)
 
     def _apt(self, *words: str) -> List[str]:
-        return ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--yes", "--quiet", "--no-install-recommends", *self.alone, *words]
+        settings = [word for one in self.settings for word in ("-o", one)]
+        return ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--yes", "--quiet", "--no-install-recommends", *settings, *words]
 
     def _read(self) -> Dict[str, Dict[str, Any]]:
         found = {}
@@ -168,11 +175,15 @@ class Rpm(Manager):
         """Tell whether anything installed provides a capability or a file."""
         return self.host.ask(["rpm", "--query", "--whatprovides", what])[0] == 0
 
+    def has_leftovers(self, name: str) -> bool:  # noqa: ARG002 - rpm keeps none under a package's name: what was changed stays as FILE.rpmsave
+        """Return False."""
+        return False
+
     def evidence(self, name: str) -> str:
         """Return the command that shows a package."""
         return "rpm -q %s" % name
 
-    def try_install(self, files: List[str], names: Set[str]) -> None:
+    def try_install(self, files: List[str], names: Set[str]) -> None:  # noqa: ARG002 - rpm itself replaces nothing
         """Let rpm try it: dependencies, conflicts, signatures as this host wants them. --install never replaces what is there."""
         code, out, err = self.host.ask(["rpm", "--install", "--test", *files])
         if code:

@@ -1,7 +1,7 @@
 """The distribution's own packages that a host needs (nvme-cli, mdadm, fio...): installed from files that were carried in, taken away by the record.
 
-The order says `needed` (names), `folder` (where the archive was unpacked) and `carried` (rows of its manifest: path, kind, distribution, name, version,
-architecture, needs, provides, sha256). Nothing is downloaded, nothing that is there is upgraded or removed, and what was there before stays.
+The order says `needed` (names), `folder` (where the archive was unpacked) and `carried` (rows of its manifest: path, kind, distribution, name,
+version, architecture, needs, provides, sha256). Nothing is downloaded, nothing that is there is upgraded or removed, and what was there before stays.
 """
 
 import hashlib
@@ -85,9 +85,10 @@ def _chosen(host: Host, manager: Manager, missing: List[str]) -> List[Dict[str, 
     without = [name for name, row in waiting if row is None]
     if without:
         raise Refused(
-            "{0} needed here and not installed: {1}. {2} Put it into the folder that `make target-archive` takes by --os-packages and carry the archive in "
-            "anew (targets.packages), or install it by hand; nothing was changed.",
-            "此处需要但未安装：{1}。{2} 请将其放入 `make target-archive` 的 --os-packages 目录并重新带入归档（targets.packages），或手工安装；未做任何更改。",
+            "{0} needed here and not installed: {1}. {2} Put it into the folder that `make target-archive` takes by --os-packages and carry the "
+            "archive in anew (targets.packages), or install it by hand; nothing was changed.",
+            "此处需要但未安装：{1}。{2} 请将其放入 `make target-archive` 的 --os-packages 目录并重新带入归档"
+            "（targets.packages），或手工安装；未做任何更改。",
             "This package is" if len(without) == 1 else "These packages are",
             ", ".join(without),
             _carried(host, manager, without),
@@ -118,7 +119,9 @@ def _chosen(host: Host, manager: Manager, missing: List[str]) -> List[Dict[str, 
 def _carried(host: Host, manager: Manager, without: List[str]) -> Refused:
     """Return what the archive does carry of these names, as a sentence: mostly it is for another distribution or architecture."""
     here = "%s %s" % (manager.distribution, manager.architecture)
-    others = sorted({"%s: %s %s" % (r["name"], r["distribution"], r["architecture"]) for r in host.order.get("carried") or [] if r["name"] in without})
+    others = sorted(
+        {"%s: %s %s" % (r["name"], r["distribution"], r["architecture"]) for r in host.order.get("carried") or [] if r["name"] in without}
+    )
     if others:
         return Refused("This host is {0}, and the archive carries {1}.", "本主机为 {0}，归档中为 {1}。", here, "; ".join(others))
     if not host.order.get("carried"):
