@@ -54,7 +54,7 @@ class Place:
         return done
 
     def measure(self, engine: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """Run the arm that recomputes; return what the pack of each host says of the engine's processes."""
+        """Run the arm that recomputes; return the last line of counters.jsonl of each host."""
         started = self.play("job_start.yml", engine)
         assert {host: reply["state"] for host, reply in started.replies.items()} == dict.fromkeys(self.lab.hosts, "started")
         found = {}
@@ -67,7 +67,9 @@ class Place:
             with tarfile.open(self.lab.staging / name / "pack.tar") as tar:
                 assert set(RUN_PACK) <= set(tar.getnames())
                 rows = [json.loads(line) for line in tar.extractfile("records.jsonl")]  # type: ignore[union-attr]
-                found[name] = json.loads(list(tar.extractfile("telemetry.jsonl"))[-1])  # type: ignore[arg-type]
+                found[name] = json.loads(list(tar.extractfile("counters.jsonl"))[-1])  # type: ignore[arg-type]
+                said = tar.extractfile("engine.json").read().decode()  # type: ignore[union-attr]
+            assert "vllm.entrypoints.openai.api_server" in said  # the engine's own words, not those of a launcher or of a runtime's client
             assert [row["error"] for row in rows if row["phase"] == "measure"] == [None] * 6
         return found
 
@@ -123,7 +125,7 @@ def test_an_environment_from_the_archive_is_deployed_measured_and_removed_twice(
             if supervision == "unit":
                 known = json.loads(place.systemd(name).read_text())
                 assert list(known) == [UNIT]
-        assert all(row["engine"]["rss_bytes"] for row in told.values()), told
+        assert all(row["engine_io"] for row in told.values()), told  # of the unit's control group
         if round_no == 0:
             again = place.play("deploy.yml", engine)
             assert again.changed == dict.fromkeys(lab.hosts, 0), again.output
@@ -170,7 +172,7 @@ def test_a_container_from_the_archive_is_deployed_measured_and_removed_as_a_proc
             }
             assert all(place.play("deploy.yml", engine).changed.values())
             told = place.measure(engine)
-            assert told["gpu01"]["engine"]["rss_bytes"], told  # of the container's control group, not of the runtime's client
+            assert told["gpu01"]["engine_io"], told  # of the container's control group, not of the runtime's client
             again = place.play("deploy.yml", engine)
             assert again.changed == {"gpu01": 0}, again.output
             assert outside(lab.folder, (lab.port,))["ports"]

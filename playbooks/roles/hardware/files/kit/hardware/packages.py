@@ -87,7 +87,7 @@ def _chosen(host: Host, manager: Manager, missing: List[str]) -> List[Dict[str, 
         raise Refused(
             "{0} needed here and not installed: {1}. {2} Put it into the folder that `make target-archive` takes by --os-packages and carry the "
             "archive in anew (targets.packages), or install it by hand; nothing was changed.",
-            "此处需要但未安装：{1}。{2} 请将其放入 `make target-archive` 的 --os-packages 目录并重新带入归档"
+            "此处需要但未安装：{1}。{2}请将其放入 `make target-archive` 的 --os-packages 目录并重新带入归档"
             "（targets.packages），或手工安装；未做任何更改。",
             "This package is" if len(without) == 1 else "These packages are",
             ", ".join(without),
