@@ -49,7 +49,7 @@ test-faults-short: $(DEV) ## the same for four of them, as CI does (about ten mi
 test-config: $(DEV) ## what the roles render, held against the parsers of the pinned vLLM, LMCache and SGLang (490 MB once, then 25 s)
 	@$(PY) -m pytest lanes/config --timeout 1500 $(ARGS)
 
-test-hardware: $(DEV) ## fabric, array, volume, wiping, engines and the target archive by the real playbooks, deployed and removed twice; XFS on a loop device (four minutes)
+test-hardware: $(DEV) ## packages, fabric, array, volume, wiping, engines (venv, unit, container) and the target archive by the real playbooks, deployed and removed twice (eight minutes)
 	@$(PY) -m pytest lanes/hardware --timeout 1500 $(ARGS)
 
 test-units: $(DEV) ## every numeric field of every breach of G2, G3 and G4 told in other units: nothing may pass (about ten minutes; ARGS="-k main_gate")
@@ -97,7 +97,7 @@ lock: $(DEV) ## resolve the dependencies again into requirements/*.txt (needs uv
 wheelhouse: $(SETUP) ## gather every wheel for a site without internet into wheelhouse/
 	@tools/wheelhouse.sh
 
-target-archive: $(SETUP) ## everything that a target needs, in one archive with hashes (OUT=FILE ARGS="--engine vllm --offload lmcache --accelerator cuda --image FILE")
+target-archive: $(SETUP) ## everything that a target needs, in one archive with hashes (OUT=FILE ARGS="--engine vllm --offload lmcache --accelerator cuda --image FILE --os-packages debian-12=FOLDER")
 	@$(PY) -m tools.target_archive --out $(or $(OUT),out/target-archive.tar) $(ARGS)
 
 clean: ## remove what the targets made, but no state (var/)
