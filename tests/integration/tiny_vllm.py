@@ -51,7 +51,7 @@ def image(folder: Path) -> tuple[Path, str]:
         real = PYTHON.resolve()
         library = Path(f"/usr/lib/{real.name}")
         tar.add(real, "usr/bin/python")
-        tar.add(library, str(library).lstrip("/"), filter=lambda row: None if row.name.endswith(("/test", "/__pycache__", "/dist-packages")) else row)
+        tar.add(library, str(library).lstrip("/"), filter=_wanted)
         for path in sorted(_libraries([real, *library.glob("lib-dynload/*.so")])):
             tar.add(path.resolve(), str(path).lstrip("/"))
         for name, text in modules().items():
@@ -80,3 +80,10 @@ def _libraries(programs: list[Path]) -> set[Path]:
     """Return the shared libraries of programs, and the loader, by the paths under which they are looked for."""
     told = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout
     return {Path(word) for line in told.splitlines() for word in line.split() if word.startswith("/") and not word.endswith(":")}
+
+
+def _wanted(row: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Leave out of the library what the engine does not import."""
+    left_out = ("test", "__pycache__", "dist-packages", "idlelib", "lib2to3", "ensurepip")
+    name = Path(row.name).name
+    return None if name in left_out or name.startswith("config-") else row
