@@ -69,6 +69,19 @@ class Manager:
         """Take packages away, those of the second list without their settings."""
         raise NotImplementedError
 
+    def _change(self, what: str, argv: List[str]) -> None:
+        """Run what changes packages, and forget what was known. Raises Refused with the reason, which scripts print on either stream."""
+        self._known = None
+        code, out, err = self.host.ask(argv)
+        if code:
+            raise Refused(
+                "`{0}` ended with {1}: {2}. What it did until then is on record: put it right and deploy again, or remove.",
+                "`{0}` 退出码 {1}：{2}。此前所做的更改已记录：请排除后重新部署，或执行清除。",
+                what,
+                code,
+                _reason(out + "\n" + err),
+            )
+
     def _all(self) -> Dict[str, Dict[str, Any]]:
         if self._known is None:
             self._known = self._read()
@@ -124,8 +137,7 @@ class Deb(Manager):
 
     def install(self, files: List[str]) -> None:
         """Install these files."""
-        self._known = None
-        self.host.need(self._apt("--no-remove", "install", *files))
+        self._change("apt-get install", self._apt("--no-remove", "install", *files))
 
     def removable(self, names: List[str]) -> List[str]:
         """Leave out, one by one, what others need."""
@@ -139,10 +151,9 @@ class Deb(Manager):
 
     def remove(self, names: List[str], keep_settings: List[str]) -> None:
         """Purge what left nothing behind before us, remove the rest."""
-        self._known = None
         for verb, some in (("remove", keep_settings), ("purge", names)):
             if some:
-                self.host.need(self._apt(verb, *some))
+                self._change("apt-get %s" % verb, self._apt(verb, *some))
 
     def _also(self, names: List[str]) -> Set[str]:
         """Return what apt-get would take away besides these."""
@@ -195,8 +206,7 @@ class Rpm(Manager):
 
     def install(self, files: List[str]) -> None:
         """Install these files."""
-        self._known = None
-        self.host.need(["rpm", "--install", *files])
+        self._change("rpm --install", ["rpm", "--install", *files])
 
     def removable(self, names: List[str]) -> List[str]:
         """Leave out, one by one, what others need."""
@@ -208,8 +218,7 @@ class Rpm(Manager):
 
     def remove(self, names: List[str], keep_settings: List[str]) -> None:
         """Take packages away."""
-        self._known = None
-        self.host.need(["rpm", "--erase", *names, *keep_settings])
+        self._change("rpm --erase", ["rpm", "--erase", *names, *keep_settings])
 
     def _held(self, names: List[str]) -> bool:
         return bool(names) and self.host.ask(["rpm", "--erase", "--test", *names])[0] != 0
@@ -262,5 +271,17 @@ def _reason(text: str) -> str:
 
 
 def _telling(lines: Iterable[str]) -> List[str]:
-    chatter = ("Reading ", "Building ", "Note, selecting", "The following", "Inst ", "Conf ")
+    chatter = (
+        "Reading ",
+        "Building ",
+        "Note, selecting",
+        "The following",
+        "Inst ",
+        "Conf ",
+        "(Reading",
+        "Selecting",
+        "Preparing",
+        "Unpacking",
+        "debconf:",
+    )
     return [line.strip() for line in lines if line.strip() and not line.startswith(chatter)]
