@@ -45,8 +45,8 @@ class Manager:
         """Tell whether a dependency is met by what is installed."""
         raise NotImplementedError
 
-    def has_leftovers(self, name: str) -> bool:
-        """Tell whether settings of a package were there before it was installed: then they stay."""
+    def leftovers(self, name: str) -> List[str]:
+        """Return the files of settings that a package left when it was removed once: they were there before us."""
         raise NotImplementedError
 
     def evidence(self, name: str) -> str:
@@ -112,9 +112,10 @@ class Deb(Manager):
         """Tell whether a package of this name, or one that provides it, is installed."""
         return any(what == name or what in row["provides"] for name, row in self.installed().items())
 
-    def has_leftovers(self, name: str) -> bool:
-        """Tell whether dpkg keeps settings of a package that is not there."""
-        return self.host.ask(["dpkg-query", "-W", "-f", "${db:Status-Status}", name])[1] == "config-files"
+    def leftovers(self, name: str) -> List[str]:
+        """Return the settings that dpkg keeps of a package that is not there; it would replace those that nobody changed."""
+        status, _, files = self.host.ask(["dpkg-query", "-W", "-f", "${db:Status-Status}\n${Conffiles}", name])[1].partition("\n")
+        return [line.split()[0] for line in files.splitlines() if line.strip()] if status == "config-files" else []
 
     def evidence(self, name: str) -> str:
         """Return the command that shows a package."""
@@ -186,9 +187,9 @@ class Rpm(Manager):
         """Tell whether anything installed provides a capability or a file."""
         return self.host.ask(["rpm", "--query", "--whatprovides", what])[0] == 0
 
-    def has_leftovers(self, name: str) -> bool:  # noqa: ARG002 - rpm keeps none under a package's name: what was changed stays as FILE.rpmsave
-        """Return False."""
-        return False
+    def leftovers(self, name: str) -> List[str]:  # noqa: ARG002 - rpm keeps none under a package's name: what was changed stays as FILE.rpmsave
+        """Return nothing."""
+        return []
 
     def evidence(self, name: str) -> str:
         """Return the command that shows a package."""
@@ -282,6 +283,10 @@ def _telling(lines: Iterable[str]) -> List[str]:
         "Selecting",
         "Preparing",
         "Unpacking",
+        "Setting up",
+        "Get:",
+        "Need to get",
+        "After this",
         "debconf:",
     )
     return [line.strip() for line in lines if line.strip() and not line.startswith(chatter)]

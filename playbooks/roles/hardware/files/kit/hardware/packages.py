@@ -6,7 +6,7 @@ version, architecture, needs, provides, sha256). Nothing is downloaded, nothing 
 
 import hashlib
 import os
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 from hardware.host import Host, Refused
 from hardware.managers import Manager, manager_of
@@ -37,10 +37,13 @@ def apply(host: Host) -> Dict[str, Any]:
         known, names, there = host.record.part("packages"), sorted(row["name"] for row in rows), manager.present()
         for row in rows:
             if row["name"] in known or row["name"] not in there:  # what somebody else left half installed is theirs
-                leftovers = known.get(row["name"], {}).get("leftovers", manager.has_leftovers(row["name"]))
-                known[row["name"]] = {"kind": row["kind"], "version": row["version"], "leftovers": leftovers}
+                before = known.get(row["name"], {}).get("settings") or {path: {"before": _text(path)} for path in manager.leftovers(row["name"])}
+                known[row["name"]] = {"kind": row["kind"], "version": row["version"], "settings": before}
         host.record.keep()
         host.act("install %s" % ", ".join(names), lambda: manager.install(files))
+        for path, told in [pair for name in names for pair in known.get(name, {}).get("settings", {}).items()]:
+            told["after"] = _text(path)
+        host.record.keep()
     if not (host.dry and rows):
         return show(host)
     return {"distribution": manager.distribution, "architecture": manager.architecture, "missing": missing}
@@ -63,12 +66,32 @@ def remove(host: Host) -> Dict[str, Any]:
         for name in sorted(set(ours) - set(goes)):
             left.append(Refused("The package {0} is needed by others by now: it was left.", "软件包 {0} 现已被其他软件包依赖，已保留。", name))
         if goes:
-            kept = [name for name in goes if known[name].get("leftovers")]
+            kept = [name for name in goes if known[name].get("settings")]
             host.act("remove %s" % ", ".join(goes), lambda: manager.remove([name for name in goes if name not in kept], kept))
+            for path, told in [pair for name in kept for pair in known[name]["settings"].items()]:
+                if told["before"] is not None and told.get("after") != told["before"] and _text(path) == told.get("after"):
+                    host.act("put %s back" % path, _writer(path, told["before"]))
         if not host.dry:
             known.clear()
             host.record.keep()
     return {"left": [{"en": one.en, "zh-CN": one.zh} for one in left]}
+
+
+def _text(path: str) -> Optional[str]:
+    """Return a file's bytes as text of one byte a character, or None where there is none."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read().decode("latin-1")
+    except OSError:
+        return None
+
+
+def _writer(path: str, text: str) -> Callable[[], None]:
+    def write() -> None:
+        with open(path, "wb") as stream:  # in place: owner and mode are those that the package manager kept
+            stream.write(text.encode("latin-1"))
+
+    return write
 
 
 def _missing(host: Host, manager: Manager) -> List[str]:
