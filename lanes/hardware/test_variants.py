@@ -112,8 +112,7 @@ def test_an_environment_from_the_archive_is_deployed_measured_and_removed_twice(
     tiny_vllm.wheel(folder / "wheels")
     carried = archive(folder, "--pip-args", f"--no-index --find-links {folder / 'wheels'}")
     engine = {"install": "venv", "venv": "{{ qg_root }}.venv", "supervision": supervision, **carried}
-    if supervision == "process":  # two hosts with units, one without: an environment takes its time
-        del lab.hosts["gpu02"]
+    del lab.hosts["gpu02"]  # an environment takes its time, and test_there_and_back has two hosts
     ports = (lab.port, lab.port + 1)
     machine, hosts = outside(lab.folder, ports), of_hosts(lab)
     for round_no in range(2):
