@@ -78,6 +78,7 @@ def daemon() -> Iterator[None]:
             os.environ["DOCKER_HOST"] = before
         process.terminate()
         process.wait(60)
+        subprocess.run(["umount", str(folder / "exec/netns/default")], capture_output=True, check=False)  # the daemon leaves it mounted
         if "QUADGATE_DOCKER_DIR" not in os.environ:
             shutil.rmtree(folder, ignore_errors=True)
 
