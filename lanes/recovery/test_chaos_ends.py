@@ -43,7 +43,7 @@ def test_nothing_is_left_of_a_lane_that_is_ended(sign: signal.Signals, when: str
         lane.send_signal(sign)
         time.sleep(0.5)
         lane.send_signal(sign)
-        assert lane.wait(120) == 1, (folder / "out").read_text()
-    assert "interrupted" in (folder / "out").read_text()
+        assert lane.wait(120) in (1, -sign), (folder / "out").read_text()  # the second one may meet the interpreter's own end
+    assert "The lane was interrupted." in (folder / "out").read_text()  # which is said when all is ended
     assert mounted or not NEEDS["mounts"].there()
     assert (mentions(folder), mounts(folder), list(folder.glob("qg-*"))) == ([], [], [])

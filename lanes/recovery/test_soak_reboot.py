@@ -166,5 +166,6 @@ def test_a_reboot_behind_the_last_poll_is_not_taken_for_the_end_of_the_soak(host
     advance(attempt_id, None)
     assert steps_of(attempt_id)[0].status == "collecting"
     hosts.go_on()
-    advance(attempt_id, None)
+    for _ in range(4):
+        advance(attempt_id, None)
     assert (steps_of(attempt_id)[0].status, attempt_of(attempt_id).status) == ("starting", "running")
