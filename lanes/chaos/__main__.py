@@ -1,4 +1,4 @@
-"""`python -m lanes.chaos [--long] [--seed N] [--seconds S] [--write]`: run the lane and its control, print the tables; 0 when nothing was lost."""
+"""`python -m lanes.chaos [--long] [--seed N] [--seconds S] [--waves gates] [--write]`: the lane and its control; 0 when nothing was lost."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import argparse
 import logging
 import os
 import random
-import signal
-import tempfile
 import time
-from pathlib import Path
 
 from lanes.chaos import scaled
 
@@ -18,70 +15,92 @@ scaled.bend_clock()
 
 from lanes.chaos import boundaries, control, page  # noqa: E402
 from lanes.chaos.faults import FAULTS  # noqa: E402
+from lanes.chaos.ground import ground  # noqa: E402
 from lanes.chaos.lane import ON_POSTGRES, Lane, lacking  # noqa: E402
 from lanes.chaos.table import Table  # noqa: E402
 
-INJECTIONS = 200
+INJECTIONS, EXTRA_WAVES = 200, 2
+WAVES = ("gates", "soaks")  # engagements through the four gates; attempts of G4 alone
 
 
 def main() -> int:
     """Run the short lane, or the long one until its seconds are over or somebody interrupts it."""
     arguments = _arguments()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.disable(logging.WARNING)
     dice, table, began = random.Random(arguments.seed), Table(FAULTS, [f"{kind}/{status}" for kind, status in boundaries.CANCELS]), time.monotonic()
     table.not_run = lacking()
     sentences: list[str] = []
     other: Table | None = None
-    with tempfile.TemporaryDirectory(prefix="qg-chaos-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    databases = [False] if ON_POSTGRES[0] in table.not_run else [False, True]
+    databases = databases if "soaks" in arguments.waves else databases[-1:]  # engagements go through the gates on the last one alone
+    interrupted = False
+    with ground() as folder:
         try:
-            databases = [False] if ON_POSTGRES[0] in table.not_run else [False, True]
             while True:
                 for number, on_postgres in enumerate(databases):
+                    lane = Lane(folder, table, dice, on_postgres=on_postgres)
+                    lane.sentences = sentences
                     goal = table.injected.total() + INJECTIONS if arguments.long else INJECTIONS * (number + 1) // len(databases)
-                    _one(folder, table, dice, on_postgres=on_postgres, goal=goal, sentences=sentences, end=arguments.seconds + began)
+                    _one(lane, arguments, goal=goal, end=arguments.seconds + began, last=number == len(databases) - 1)
                 if not arguments.long or time.monotonic() - began > arguments.seconds:
                     break
         except KeyboardInterrupt:
             print("interrupted; what was seen so far:")
-            arguments.no_control, arguments.write = True, False
+            interrupted = True
         seconds = time.monotonic() - began
-        title = f"Quadgate on {' and '.join(('SQLite', 'PostgreSQL')[: len(databases)])}, seed {arguments.seed}, {seconds:.0f} s"
+        title = f"Quadgate on {' and '.join(('SQLite', 'PostgreSQL')[on] for on in databases)}, seed {arguments.seed}, {seconds:.0f} s"
         print(f"\n{title}\n")
-        print("\n".join(table.lines()), *sentences, sep="\n")
-        if not arguments.no_control:
+        print("\n".join(table.lines()), *sentences, sep="\n", flush=True)
+        if not (arguments.no_control or arguments.some or interrupted):
             print("\nThe control, a long-running Celery task with late acknowledgement, must show losses or doubles:\n", flush=True)
             (folder / "control").mkdir()
-            other = control.run(folder / "control", dice)
-            print("\n".join(other.lines()))
-    enough = arguments.long or table.injected.total() >= INJECTIONS
-    missing = [fault for fault, count in table.injected.items() if not count and fault not in table.not_run]
-    met = table.canceled + table.refused
-    kinds = dict.fromkeys(where.partition("/")[0] for where in table.canceled)
-    missing += [f"cancel at a {kind}" for kind in kinds if not sum(n for where, n in met.items() if where.startswith(f"{kind}/"))]
-    missing += [] if table.cancels.alone else ["a cancel that nothing else struck"]
-    missing += [] if table.reader_breaks else ["a reader of an event stream whose connection broke"]
-    short_of = []
-    if other is not None and not control.shows(other):
-        short_of.append("The control lost and doubled nothing under any injected fault: this lane cannot see what it is for.")
-    if not enough or (missing and not arguments.long):
-        short_of.append(f"Not enough was injected: {table.injected.total()} of {INJECTIONS}; never: {', '.join(missing) or '-'}")
-    if os.environ.get("CI") == "true" and table.not_run:
-        short_of.append(f"NOT RUN, which is a failure under CI=true: {', '.join(sorted(table.not_run))}")
+            try:
+                other = control.run(folder / "control", dice)
+                print("\n".join(other.lines()))
+            except KeyboardInterrupt:
+                interrupted = True
+    short_of = _short_of(arguments, table, other) if not arguments.some else []
+    short_of += ["The lane was interrupted."] if interrupted and not arguments.long else []
     print(*short_of, sep="\n")
-    if arguments.write:
+    if arguments.write and not (interrupted or arguments.some):
         page.write(page.lines(title, table, other, short_of))
     return 0 if table.clean and not short_of else 1
 
 
-def _one(folder: Path, table: Table, dice: random.Random, *, on_postgres: bool, goal: int, sentences: list[str], end: float) -> None:
-    lane = Lane(folder, table, dice, on_postgres=on_postgres)
-    lane.sentences = sentences
-    print(f"== {'PostgreSQL' if on_postgres else 'SQLite'}", flush=True)
+def _short_of(arguments: argparse.Namespace, table: Table, other: Table | None) -> list[str]:
+    """Return in sentences what a whole run lacks, so that it shows nothing."""
+    missing = [fault for fault, count in table.injected.items() if not count and fault not in table.not_run]
+    missing += [f"cancel at {where}" for where in table.unmet()]
+    missing += [] if table.cancels.alone else ["a cancel that nothing else struck"]
+    missing += [] if table.reader_breaks else ["a reader of an event stream whose connection broke"]
+    missing += [] if table.walked else ["an engagement that went through the four gates under faults"]
+    missing += [] if table.resumed else ["a soak that went on after its target was rebooted"]
+    found = []
+    if other is not None and not control.shows(other):
+        found.append("The control lost and doubled nothing under any injected fault: this lane cannot see what it is for.")
+    if not arguments.long and (missing or table.injected.total() < INJECTIONS):
+        found.append(f"Not enough was injected: {table.injected.total()} of {INJECTIONS}; never: {', '.join(missing) or '-'}")
+    if os.environ.get("CI") == "true" and table.not_run:
+        found.append(f"NOT RUN, which is a failure under CI=true: {', '.join(sorted(table.not_run))}")
+    return found
+
+
+def _one(lane: Lane, arguments: argparse.Namespace, *, goal: int, end: float, last: bool) -> None:
+    """Run the waves of one database. The last one has the engagements that go through all gates, and waves until each boundary saw a cancel."""
+    table, walks = lane.table, "gates" in arguments.waves and last
+    print(f"== {'PostgreSQL' if lane.on_postgres else 'SQLite'}", flush=True)
     with lane.service():
-        lane.undisturbed()
-        while table.injected.total() < goal and time.monotonic() < end:
+        lane.undisturbed(soaks=2 if "soaks" in arguments.waves else 0, walks=1 if walks else 0)
+        if walks:
+            before = table.injected.total()
+            lane.walk()
+            goal += table.injected.total() - before  # what struck there comes on top
+        more = EXTRA_WAVES if last and not arguments.long else 0
+        while "soaks" in arguments.waves and time.monotonic() < end:
+            if table.injected.total() >= goal:
+                if not more or not table.unmet():
+                    break
+                more -= 1
             lane.wave()
 
 
@@ -91,8 +110,18 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=20261129)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--no-control", action="store_true")
+    parser.add_argument("--waves", type=_waves, default=WAVES, help="soaks, gates or both: one alone shows no whole and has no control")
     parser.add_argument("--write", action="store_true", help="put what was printed into docs/chaos.md, whatever it says; an interrupted run never is")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    arguments.some = set(arguments.waves) != set(WAVES)
+    return arguments
+
+
+def _waves(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if not set(names) <= set(WAVES):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of {', '.join(WAVES)}")
+    return names
 
 
 if __name__ == "__main__":

@@ -9,12 +9,14 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Attempt, Sample, Step, StepEvent, Transition, VerdictRevision
+from app.attempts.moves import CREATE
 from app.audit import chain
 from app.engine import durable, marker
 from app.engine.models import HostLock
@@ -30,7 +32,7 @@ from tests.processes import mentions
 
 __all__ = ["DOUBLED", "LOST", "WRONG", "Finding", "of_all", "of_attempt", "patience"]
 GOOD_BYE_S = 5.0
-KILLED = "inconclusive"  # of a job that was killed, or whose target was rebooted: evidence without an end, and no agreed cause
+KILLED = "inconclusive"  # of a job that was killed: evidence without an end. Of one whose target was rebooted: no agreed cause
 
 
 def of_attempt(soak: Soak, reference: str, struck: Sequence[ends.Struck] = ()) -> list[Finding]:
@@ -59,12 +61,17 @@ def patience() -> float:
 
 
 def _starts(attempt: Attempt, soak: Soak) -> list[Finding]:
-    """Return whether the work of the job began once. Preparing may be repeated, so it is not counted."""
-    diary = soak.root / "diary"
-    began = diary.read_text().split("\n").count(f"began {soak.job}") if diary.exists() else 0
-    if began > 1:
-        return [Finding(DOUBLED, f"the job began {began} times on its target")]
-    return [Finding(LOST, "it finished and its job never began")] if began == 0 and attempt.status == RunStatus.FINISHED else []
+    """Return whether the work of each job began once in each boot. Preparing may be repeated, so it is not counted."""
+    found, diary = [], soak.root / "diary"
+    said = diary.read_text().splitlines() if diary.exists() else []
+    for step in soak.jobs:
+        boots = [line.partition(" in ")[2] for line in said if line.startswith(f"began {soak.job_of(step)} in ")]
+        wanted = 1 + (step == "soak" and "reboot" in soak.facts)  # a soak goes on in the other boot, once
+        if len(boots) != len(set(boots)) or len(boots) > wanted:
+            found.append(Finding(DOUBLED, f"the job {step} began {len(boots)} times on its target, in {len(set(boots))} boots"))
+        elif len(boots) < wanted and attempt.status == RunStatus.FINISHED:
+            found.append(Finding(LOST, f"it finished, and its job {step} began in {len(boots)} of {wanted} boots"))
+    return found
 
 
 def _verdict(s: Session, attempt: Attempt, soak: Soak, reference: str) -> list[Finding]:
@@ -77,17 +84,34 @@ def _verdict(s: Session, attempt: Attempt, soak: Soak, reference: str) -> list[F
         return [Finding(LOST, "it has no verdict")]
     if attempt.verdict != rows[0].verdict:
         return [Finding(WRONG, f"the attempt says {attempt.verdict}, its judgement {rows[0].verdict}")]
-    if soak.facts & {"probe", "reboot"}:
+    if "reboot" in soak.facts:
+        return _rebooted(rows[0])
+    if "probe" in soak.facts:
         return [] if rows[0].verdict == KILLED else [Finding(WRONG, f"{rows[0].verdict} and not {KILLED}, although its job was killed")]
     if reference and rows[0].substance != reference:
         return [Finding(WRONG, f"{rows[0].verdict}, and not in every check as undisturbed")]
     return []
 
 
+def _rebooted(row: VerdictRevision) -> list[Finding]:
+    """Hold the verdict of a soak that went on in another boot against the only right one: the whole load is there, and the cause is for people.
+
+    Of what blocks; the clocks of a replayed load are not those of its job, which is told beside, with and without a reboot.
+    """
+    breaks = [one["kind"] for one in (row.document.get("figures") or {}).get("breaks") or []]
+    answers = {str(one["verdict"]) for one in row.document.get("checks") or [] if one.get("severity") == "blocking"}
+    if (row.verdict, breaks) == (KILLED, ["reboot"]) and answers == {"pass", KILLED}:
+        return []
+    return [Finding(WRONG, f"{row.verdict} with breaks {breaks} and answers {sorted(answers)} after a reboot, and not {KILLED} for want of a cause")]
+
+
 def _path(s: Session, attempt: Attempt) -> list[Finding]:
     """Walk the transitions again: each must be legal, and begin where the one before ended."""
     status = RunStatus.QUEUED
-    for row in s.scalars(select(Transition).where(Transition.attempt_id == attempt.id).order_by(Transition.generation)):
+    rows = list(s.scalars(select(Transition).where(Transition.attempt_id == attempt.id).order_by(Transition.generation)))
+    if rows and (rows[0].from_status, rows[0].event, rows[0].to_status) == ("", CREATE, status):
+        rows.pop(0)  # of an attempt that a person started
+    for row in rows:
         if row.from_status != status or apply(status, Event(row.event)) != row.to_status:
             return [Finding(DOUBLED, f"transition {row.event} from {row.from_status} to {row.to_status} follows {status}")]
         status = RunStatus(row.to_status)
@@ -133,25 +157,28 @@ def _lines(path: Path) -> list[str]:
 def _journals(s: Session, soak: Soak) -> list[Finding]:
     """Hold the target's journals against their numbers, and the stored samples against the journals."""
     found = []
-    for stream in ("records", "telemetry"):
-        numbers = [json.loads(line)["seq"] for line in _lines(soak.root / "jobs" / soak.job / f"{stream}.jsonl")]
+    for step, stream in product(soak.jobs, ("records", "telemetry")):
+        numbers = [json.loads(line)["seq"] for line in _lines(soak.root / "jobs" / soak.job_of(step) / f"{stream}.jsonl")]
         if numbers != list(range(len(numbers))):
-            found.append(Finding(LOST, f"{stream}.jsonl on the target has a gap or a repeat"))
-        kept = list(s.scalars(select(Sample.seq).where(Sample.attempt_id == soak.id, Sample.stream == stream).order_by(Sample.seq)))
+            found.append(Finding(LOST, f"{stream}.jsonl of {step} on the target has a gap or a repeat"))
+        ours = (Step.attempt_id == soak.id, Step.key == step, Sample.stream == stream)
+        kept = list(s.scalars(select(Sample.seq).join(Step, Step.id == Sample.step_id).where(*ours).order_by(Sample.seq)))
         if kept != numbers:
-            found.append(Finding(LOST if len(kept) < len(numbers) else DOUBLED, f"{stream}: {len(numbers)} lines, {len(kept)} samples"))
+            found.append(Finding(LOST if len(kept) < len(numbers) else DOUBLED, f"{step} {stream}: {len(numbers)} lines, {len(kept)} samples"))
     return found
 
 
 def _evidence(s: Session, soak: Soak) -> list[Finding]:
     """Hold the registered evidence against what lies on the target, byte by byte."""
-    known = {row.path.rpartition("/")[2]: row.sha256 for row in s.scalars(select(EvidenceFile).where(EvidenceFile.attempt_id == soak.id))}
+    known = {row.path: row.sha256 for row in s.scalars(select(EvidenceFile).where(EvidenceFile.attempt_id == soak.id))}
     found = []
-    for name in ("records.jsonl", "telemetry.jsonl", "phases.jsonl"):
-        path = soak.root / "jobs" / soak.job / name
+    for step, name in product(soak.jobs, ("records.jsonl", "telemetry.jsonl", "phases.jsonl")):
+        path = soak.root / "jobs" / soak.job_of(step) / name
+        if name == "telemetry.jsonl" and not path.exists():
+            continue  # of a run
         whole = "".join(f"{line}\n" for line in _lines(path)).encode()
-        if known.get(name) != hashlib.sha256(whole).hexdigest():
-            found.append(Finding(LOST, f"the evidence {name} is not what the target has"))
+        if known.get(f"evidence/{step}/{soak.root.name}/{name}") != hashlib.sha256(whole).hexdigest():
+            found.append(Finding(LOST, f"the evidence {name} of {step} is not what the target has"))
     return found
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import threading
 import time
-import uuid
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import redis
@@ -20,30 +17,16 @@ import redis
 from app.engine import hints
 from app.settings import ROOT, settings
 from app.up import leftovers
-from app.up.broker import socket_path
 from lanes.chaos import boundaries, scaled
-from lanes.chaos.fleet import Fleet
-from lanes.chaos.soak import Soak
+from lanes.chaos.strike import Strike
+from lanes.chaos.target_faults import CUTS, cut, kill_probe, kill_ssh, reboot_target
 from lanes.chaos.wire import KILLED
 
 STEPS_S = (-20, -7, 7, 20, 7_200, -7_200, 28_800)
 FOR_GOOD_S = 3600
+RARE = ("report", "manual")  # kinds of step that not every attempt has
 ARMED_AT: Counter[tuple[str, str]] = Counter()  # cancels by kind and status of step, over all databases
-
-
-@dataclass
-class Strike:
-    """Where a fault may strike: the fleet, one of its open attempts that stands at a boundary, and the dice."""
-
-    fleet: Fleet
-    soak: Soak | None
-    dice: random.Random
-    whose: tuple[str, ...] = ()  # attempts that were struck, where it was not the whole service
-    how: str = ""  # what is told of it in place of where it struck
-
-    def broker(self) -> redis.Redis:
-        """Return a client of the broker."""
-        return redis.Redis(unix_socket_path=str(socket_path(self.fleet.folder)), socket_timeout=3)
+MET_AT: Counter[tuple[str, str]] = Counter()  # those of them that were tried there
 
 
 def _kill_part(strike: Strike, name: str) -> bool:
@@ -83,53 +66,16 @@ def kill_host(strike: Strike) -> bool:
     return False
 
 
-def _job_pid(soak: Soak) -> int | None:
-    """Return the process of a job that has begun and not ended."""
-    folder = soak.root / "jobs" / soak.job
-    if (folder / "exit.json").exists() or not (folder / "started").exists() or "soak" not in soak.seen[0]:
-        return None
-    found = [pid for pid in _processes_in(soak.root) if b"--lock-fd" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return found[0] if found else None
-
-
-def _processes_in(root: Path) -> list[int]:
-    from tests.processes import mentions
-
-    return mentions(root)
-
-
-def kill_probe(strike: Strike) -> bool:
-    """SIGKILL of the job on the target. A fact for the verdict: it cannot pass any more."""
-    pid = _job_pid(strike.soak) if strike.soak and not strike.soak.facts else None
-    if strike.soak is None or pid is None:
-        return False
-    strike.soak.facts.add("probe")
-    strike.whose = (strike.soak.id,)
-    os.kill(pid, signal.SIGKILL)
-    return True
-
-
-def reboot_target(strike: Strike) -> bool:
-    """Kill the job and let the target be in another boot. A fact for the verdict."""
-    pid = _job_pid(strike.soak) if strike.soak and not strike.soak.facts else None
-    if strike.soak is None or pid is None:
-        return False
-    strike.soak.facts.add("reboot")
-    strike.whose = (strike.soak.id,)
-    (strike.soak.root / "boot_id").write_text(str(uuid.UUID(int=strike.dice.getrandbits(128))))
-    os.kill(pid, signal.SIGKILL)
-    return True
-
-
 def cancel(strike: Strike) -> bool:
-    """Arm a person's cancel for an attempt, at the state of a step that was armed least often, and of these at the kind that was."""
+    """Arm a person's cancel for an attempt, at the state of a step that saw the fewest, and of these at one that few attempts come to."""
     soak, fleet = strike.soak, strike.fleet
     if soak is None or soak.facts or soak.id in fleet.armed:
         return False
     kinds: Counter[str] = Counter()
     for at, count in ARMED_AT.items():
         kinds[at[0]] += count
-    kind, status = at = min((at for at in boundaries.CANCELS if soak.meets(at[0])), key=lambda at: (ARMED_AT[at], kinds[at[0]]))
+    mine = [at for at in boundaries.CANCELS if soak.meets(at[0])]
+    kind, status = at = min(mine, key=lambda at: (MET_AT[at], ARMED_AT[at], at[0] not in RARE, kinds[at[0]]))
     ARMED_AT[at] += 1
     soak.cancel_at = f"{kind}/{status}"
     fleet.armed[soak.id] = soak
@@ -249,39 +195,12 @@ def step_clock(strike: Strike) -> bool:
     return True
 
 
-def _kill_ssh(status: str) -> Callable[[Strike], bool]:
-    def kill(strike: Strike) -> bool:
-        soak, wire = strike.soak, strike.fleet.wire
-        if soak is None or wire is None or not soak.real or soak.seen[0] != "soak" or not soak.seen[1].endswith(f"/{status}"):
-            return False
-        strike.whose = (soak.id,)
-        return wire.kill()
-
-    kill.__doc__ = f"Kill the connection of a real sshd while a job is {status} behind it."
-    return kill
-
-
-def _cut(playbook: str) -> Callable[[Strike], bool]:
-    def cut(strike: Strike) -> bool:
-        if strike.soak is None or strike.soak.real or strike.soak.facts or strike.soak.seen[0] not in ("", "prepare", "soak"):
-            return False
-        flag = strike.soak.root / f"cut-{playbook}"
-        if flag.exists():
-            return False
-        flag.write_text(strike.dice.choice(("before", "during", "after")))
-        return True
-
-    cut.__doc__ = f"Lose the connection in {playbook}: before anything was done, while it is done and brought home, or after it."
-    return cut
-
-
 def _later(seconds: float, what: Callable[[], object]) -> None:
     timer = threading.Timer(seconds, what)
     timer.daemon = True
     timer.start()
 
 
-CUTS = {"job_start.yml": "SSH cut in start", "job_poll.yml": "SSH cut in poll", "job_collect.yml": "SSH cut in collect"}
 FAULTS: dict[str, Callable[[Strike], bool]] = {
     "SIGKILL worker": kill_worker,
     "SIGKILL beat": kill_beat,
@@ -298,8 +217,8 @@ FAULTS: dict[str, Callable[[Strike], bool]] = {
     "evidence disk full": fill_evidence,
     "runs disk full": fill_runs,
     "controller clock step": step_clock,
-    **{fault: _cut(playbook) for playbook, fault in CUTS.items()},
-    **{fault: _kill_ssh(status) for status, fault in KILLED.items()},
+    **{fault: cut(playbook) for playbook, fault in CUTS.items()},
+    **{fault: kill_ssh(status) for status, fault in KILLED.items()},
     "target reboot": reboot_target,
     "cancel": cancel,
     **{fault: _die_at(slug) for fault, slug in boundaries.BOUNDARIES.items()},

@@ -29,10 +29,11 @@ from app.up import part, supervisor
 from gates.g4_soak import GATE
 from gates.model import StepKind, StepSpec
 from gates.text import Text
-from lanes.chaos import boundaries, scaled, script
+from lanes.chaos import boundaries, gate_script, scaled, script
 from lanes.chaos.postgres import Postgres
 from lanes.chaos.reader import Reader
 from lanes.chaos.soak import Asked, Soak
+from lanes.chaos.walk import Walk
 from lanes.chaos.wire import Wire
 from tests.people import Cast, enrol
 from tests.ports import free_port
@@ -50,6 +51,8 @@ class Fleet:
         self.folder = Path(tempfile.mkdtemp(prefix="s", dir=folder))
         self.postgres = postgres
         self.soaks: list[Soak] = []
+        self.walks: list[Walk] = []
+        self.gate_scripts = self.folder
         self.script = script.write(self.folder / "script")
         self.flags = self.folder / "chaos"
         self.flags.mkdir()
@@ -111,6 +114,15 @@ class Fleet:
         self.soaks += made
         return made
 
+    def set_out(self, count: int) -> list[Walk]:
+        """Let engagements set out for all four gates; the people of their parties do the rest (walk.py)."""
+        assert self.cast is not None
+        if count and not self.walks:
+            self.gate_scripts = gate_script.write(self.folder / "gate-script")
+        made = [Walk(self.cast, self.gate_scripts, into=self.soaks.append) for _ in range(count)]
+        self.walks += made
+        return made
+
     def _attempt(self, *, report: bool, manual: bool, real: bool) -> Soak:
         code, plan = f"C{len(self.soaks):03d}{new_id()[-6:]}", script.plan()
         root = self.folder / "lab" / code / LOADGEN
@@ -162,7 +174,8 @@ class Fleet:
             if attempt.status == "error":
                 self._retry(soak, attempt.problem or {})
             elif attempt.status == "waiting" and step is not None and step.status == "waiting":
-                self._hand_over(soak, step)
+                walk = next((one for one in self.walks if soak in one.soaks), None)
+                walk.fill_in(step) if walk else self._hand_over(soak, step)
             elif attempt.status in ENDED:
                 soak.ended_s = time.monotonic()
         return moved

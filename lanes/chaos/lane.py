@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -16,13 +16,15 @@ from sqlalchemy import select
 from app.attempts.models import Attempt, StepEvent, VerdictRevision
 from app.kit.db import read_session
 from app.settings import settings
-from lanes.chaos import boundaries, checks, ends
-from lanes.chaos.faults import ARMED, CUTS, FAULTS, Strike
+from gates.registry import GATES
+from lanes.chaos import boundaries, checks, ends, walk_checks
+from lanes.chaos.faults import ARMED, CUTS, FAULTS, MET_AT, Strike
 from lanes.chaos.fleet import Fleet
 from lanes.chaos.postgres import Postgres
 from lanes.chaos.reader import Reader, compare
 from lanes.chaos.soak import Soak
 from lanes.chaos.table import Table
+from lanes.chaos.walk import Walk
 from lanes.chaos.wire import KILLED, wire
 from lanes.chaos.witness import WITNESSED
 from tests.needs import NEEDS, postgres_programs
@@ -34,6 +36,7 @@ DIE_AT_A_LOOK, CUT_AT_A_LOOK = 0.1, 0.3
 READER_S = 30.0  # in which a reader comes to the end of an attempt that has ended, times checks.patience()
 WAVE_S = 180.0  # in which a wave must have ended, times checks.patience()
 AT_BOUNDARY = 0.3
+WALKS, CALM = 2, 3  # engagements that go through all gates at once; by so much more rarely they are struck, since they come to so many boundaries
 PAUSE_S = (0.8, 2.4)
 ON_POSTGRES = ("PostgreSQL stop and start", "PostgreSQL cut after COMMIT")
 
@@ -44,6 +47,8 @@ class Lane:
     def __init__(self, folder: Path, table: Table, dice: random.Random, *, on_postgres: bool) -> None:
         self.folder, self.table, self.dice, self.on_postgres = folder, table, dice, on_postgres
         self.reference = ""
+        self.gates: dict[str, str] = {}  # the same of an engagement, by gate
+        self.fates: dict[str, str] = {}
         self.struck: list[ends.Struck] = []
         self.faults = [f for f in FAULTS if f not in (*table.not_run, *FATES, *KILLED.values()) and (on_postgres or f not in ON_POSTGRES)]
         self.bag: list[str] = []
@@ -72,12 +77,20 @@ class Lane:
                 for pid in mentions(self.fleet.folder):
                     self.tell([], checks.Finding(checks.LOST, f"process {pid} is left of the service"), "")
 
-    def undisturbed(self) -> None:
-        """Take two attempts through without a fault, one of them by real Ansible: their verdict is the reference."""
-        soaks = self.fleet.launch(2, real=1)
-        self._until_ended(soaks, faults=False)
+    def undisturbed(self, *, soaks: int, walks: int) -> None:
+        """Take attempts, one of them by real Ansible, and engagements through without a fault: their verdicts are the reference."""
+        made, walking = self.fleet.launch(soaks, real=1), self.fleet.set_out(walks)
+        self._until_ended(faults=False, walks=walking)
+        if made:
+            self._refer_to_soaks(made)
+        for walk in walking:
+            self._refer_to(walk)
+
+    def _refer_to_soaks(self, soaks: list[Soak]) -> None:
+        """Let the one verdict of attempts that nothing disturbed be the reference."""
         with read_session() as s:
-            kept = {row.substance: row.verdict for row in s.scalars(select(VerdictRevision))}
+            ours = select(VerdictRevision).where(VerdictRevision.attempt_id.in_([soak.id for soak in soaks]))
+            kept = {row.substance: row.verdict for row in s.scalars(ours)}
         if len(kept) != 1 or set(kept.values()) != {"pass"}:
             with read_session() as s:
                 why = [row.problem for row in s.scalars(select(Attempt))] + [
@@ -89,6 +102,35 @@ class Lane:
         self.reference = next(iter(kept))
         self._check(soaks)
 
+    def walk(self) -> None:
+        """Let engagements go through all four gates under faults, and check every one of them."""
+        self.fates, self.cut = {}, None
+        walks = self.fleet.set_out(WALKS)
+        self._until_ended(faults=True, walks=walks)
+        for walk in walks:
+            self._check_walk(walk)
+            self.table.walked += walk.over
+            self.table.knocks += walk.knocks
+
+    def _refer_to(self, walk: Walk) -> None:
+        """Let the verdicts of an engagement that nothing disturbed be the reference of its gates."""
+        with read_session() as s:
+            verdicts = select(VerdictRevision).where(VerdictRevision.attempt_id.in_([soak.id for soak in walk.soaks]))
+            rows = {row.attempt_id: row for row in s.scalars(verdicts)}
+            why = [(soak.gate, soak.seen, s.get_one(Attempt, soak.id).problem) for soak in walk.soaks]
+            said = [(row.document["gate"], row.document["summary"]["en"]) for row in rows.values()]
+        if [rows[soak.id].verdict for soak in walk.soaks if soak.id in rows] != ["pass"] * len(GATES):
+            raise SystemExit(f"without a fault an engagement does not pass its four gates: {said} {why}")
+        self.gates = {soak.gate: rows[soak.id].substance for soak in walk.soaks}
+        self._check_walk(walk)
+
+    def _check_walk(self, walk: Walk) -> None:
+        if walk.soaks:
+            self._check(walk.soaks)
+        over = [one.fault for one in self.struck if one.at >= walk.born]
+        for finding in walk_checks.of_walk(walk):
+            self.tell(over, finding, walk.code)
+
     def wave(self) -> None:
         """Let a wave of attempts run under faults, and check every one of them."""
         soaks = self.fleet.launch(WAVE, real=1)
@@ -99,23 +141,26 @@ class Lane:
         for soak in soaks:
             if self.fates.get(soak.id) == "cancel":
                 self._hit("cancel", soak, "armed")
-        self._until_ended(soaks, faults=True)
+        self._until_ended(faults=True)
         self._check_reader(self.reader)
         self._check(soaks)
 
-    def _until_ended(self, soaks: list[Soak], *, faults: bool) -> None:
+    def _until_ended(self, *, faults: bool, walks: Sequence[Walk] = ()) -> None:
+        rarely = checks.patience() * (CALM if walks else 1)
         deadline, strike_at = time.monotonic() + WAVE_S * checks.patience(), time.monotonic() + 1.0
-        while self.fleet.open() and time.monotonic() < deadline:
+        while (self.fleet.open() or not all(walk.over for walk in walks)) and time.monotonic() < deadline:
             moved = self.fleet.look()
+            for walk in walks:
+                walk.look()
             self._count_hits()
             if faults:
                 self._let_fate_strike()
                 for soak, where in moved:
-                    if self.dice.random() < AT_BOUNDARY / checks.patience():
+                    if self.dice.random() < AT_BOUNDARY / rarely:
                         self._strike(soak, where)
                 if time.monotonic() > strike_at and self.fleet.open():
                     self._strike(self.dice.choice(self.fleet.open()), "at random")
-                    strike_at = time.monotonic() + self.dice.uniform(*PAUSE_S) * checks.patience()
+                    strike_at = time.monotonic() + self.dice.uniform(*PAUSE_S) * rarely
             time.sleep(0.1)
 
     def _strike(self, soak: Soak, where: str) -> None:
@@ -151,7 +196,7 @@ class Lane:
                 fault = next(name for name, slug in boundaries.BOUNDARIES.items() if slug == what)
                 self._count(hit.at, fault, "inside a move", hit.attempt)
         for soak in self.fleet.soaks:
-            diary = soak.root / "cuts"
+            diary = soak.root / f"cuts-{soak.id}"
             for line in (diary.read_text().splitlines() if diary.exists() else [])[soak.cuts :]:
                 soak.cuts += 1
                 playbook, _, how = line.partition(" ")
@@ -160,6 +205,8 @@ class Lane:
     def _count_cancel(self, hit: boundaries.Hit, what: str, where: str) -> None:
         """Note what became of a cancel; only one that was accepted is an injection."""
         soak = next(soak for soak in self.fleet.soaks if soak.id == hit.attempt)
+        kind, _, at = where.partition("/")
+        MET_AT[kind, at] += what != boundaries.GONE
         if what == boundaries.GONE:
             soak.gone_at = hit.at
         elif what == boundaries.REFUSED:
@@ -190,8 +237,10 @@ class Lane:
         self.fleet.cancels()
         for soak in soaks:
             struck = [one for one in self.struck if soak.born <= one.at <= (soak.ended_s or time.monotonic()) and one.hits(soak)]
-            for finding in checks.of_attempt(soak, self.reference, struck):
+            found = checks.of_attempt(soak, self.gates[soak.gate] if soak.gate else self.reference, struck)
+            for finding in found:
                 self.tell([one.fault for one in struck], finding, soak.id)
+            self.table.resumed += "reboot" in soak.facts and not found
             self.table.cancels.add(soak, struck)
             shutil.rmtree(settings().runs_dir / soak.id, ignore_errors=True)  # it was looked at, and its file system is small
             soak.ended_s = soak.ended_s or time.monotonic()  # what was lost is told once

@@ -25,6 +25,8 @@ class Soak:
     report: bool
     real: bool  # through the real ansible-playbook
     manual: bool = False  # with a step that waits for a person
+    gate: str = ""  # of an attempt whose engagement goes through all gates (walk.py)
+    jobs: tuple[str, ...] = ("soak",)  # keys of its steps that are jobs
     facts: set[str] = field(default_factory=set)
     problems: list[Asked] = field(default_factory=list)  # errors that a person retried
     cancel_at: str = ""  # kind and status of the step at which somebody is to cancel it
@@ -37,8 +39,12 @@ class Soak:
 
     @property
     def job(self) -> str:
-        """Return the job's name on the target."""
-        return f"{self.id}-soak"
+        """Return the name of the soak on the target."""
+        return self.job_of("soak")
+
+    def job_of(self, step: str) -> str:
+        """Return the name of a step's job on the target."""
+        return f"{self.id}-{step}"
 
     def meets(self, kind: str) -> bool:
         """Tell whether it comes to a step of this kind."""

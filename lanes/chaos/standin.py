@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import types
@@ -23,6 +24,8 @@ from typing import Any
 from lanes.chaos.witness import EMITTED, notebook
 
 TARGET = Path(__file__).with_name("target.py")
+SCRIPTS = "script"  # below the root of a host
+PLAYED_ON = re.compile(r"^  hosts: ([a-z:]+)$", re.MULTILINE)
 CHATTER = 12  # more events than a playbook of this size has: enough to lose one
 
 
@@ -30,11 +33,21 @@ def module_argv(playbook: str, root: str, host: str, known: dict[str, Any]) -> l
     """Return what a playbook does on a target, as playbooks/ says it for Ansible."""
     attempt, job, step = known["attempt"], known["job"], known["step"]
     out = f"{known['staging']}/{host}"
+    there = f"{root}/{SCRIPTS}/{attempt['gate']}/{step.get('key')}"  # what a host has of a gate's step, where the step itself names nothing
     return [
         *(sys.executable, "-I", "-S", "-B", str(TARGET)),
         *{
+            **{name: ["bring", root, there, out] for name in ("survey.yml", "storage.yml", "deploy.yml")},
             "prepare.yml": ["prepare", root],
-            "job_start.yml": ["start", root, job.get("id"), attempt["id"], str(attempt["fence"]), str(step.get("seconds")), step.get("script")],
+            "job_start.yml": [
+                "start",
+                root,
+                job.get("id"),
+                attempt["id"],
+                str(attempt["fence"]),
+                str(step.get("seconds")),
+                step.get("script") or there,
+            ],
             "job_poll.yml": ["poll", root, job.get("id"), json.dumps(job.get("offsets") or {}), out],
             "job_collect.yml": ["collect", root, job.get("id"), out],
             "stop.yml": ["stop", root, attempt["id"]],
@@ -47,7 +60,10 @@ class Play:
 
     def __init__(self, inventory: Path, known: dict[str, Any], playbook: Path, handler: Callable[[dict[str, Any]], bool]) -> None:
         self.playbook, self.handler = playbook.name, handler
-        self.hosts = {name: {**own, **known} for name, own in json.loads(inventory.read_text())["all"]["hosts"].items()}
+        everyone = json.loads(inventory.read_text())["all"]
+        wanted = PLAYED_ON.search(playbook.read_text())[1].split(":")  # type: ignore[index]
+        names = {name for group in wanted for name in (everyone["children"].get(group) or {"hosts": everyone["hosts"]})["hosts"]}
+        self.hosts = {name: {**own, **known} for name, own in everyone["hosts"].items() if name in names}
         self.folders = {name: Path(own["staging"]).parent for name, own in self.hosts.items()}
         self.stats: dict[str, dict[str, int]] = {name: {} for name in ("ok", "changed", "dark", "failures", "skipped", "rescued", "ignored")}
         self.number = 0
@@ -68,7 +84,7 @@ class Play:
         return 0 if not self.stats["dark"] and not self.stats["failures"] else 4 if self.stats["dark"] else 2
 
     def on(self, host: str, root: str) -> None:
-        cut = self._cut(Path(root))
+        cut = self._cut(Path(root), str(self.hosts[host]["attempt"]["id"]))
         if cut == "before":
             return self.lost(host)
         for n in range(CHATTER):
@@ -96,14 +112,14 @@ class Play:
         if path.exists():
             os.truncate(path, path.stat().st_size // 2)
 
-    def _cut(self, root: Path) -> str:
+    def _cut(self, root: Path, attempt: str) -> str:
         flag = root / f"cut-{self.playbook}"
         try:
             how = flag.read_text()
             flag.unlink()
         except FileNotFoundError:
             return ""
-        with (root / "cuts").open("a") as file:
+        with (root / f"cuts-{attempt}").open("a") as file:
             file.write(f"{self.playbook} {how}\n")
         return how
 

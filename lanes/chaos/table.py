@@ -24,12 +24,19 @@ class Table:
         self.refused: Counter[str] = Counter()  # of an attempt that has its verdict
         self.cancels = Cancels()
         self.reader_breaks = 0  # connections of a reader of the event stream that broke under it
+        self.resumed = 0  # soaks that went on in another boot of their target
+        self.walked = 0  # engagements that went through the four gates under faults
+        self.knocks = 0  # times that somebody tried to open a gate before its time, and was refused
 
     def blame(self, faults: Iterable[str], kind: str) -> None:
         """Count one finding."""
         self.total[kind] += 1
         for fault in set(faults) or {"none"}:
             self.found[fault, kind] += 1
+
+    def unmet(self) -> list[str]:
+        """Return the kind/status of steps at which no cancel was tried yet."""
+        return [where for where in self.canceled if not self.canceled[where] and not self.refused[where]]
 
     @property
     def clean(self) -> bool:
@@ -56,4 +63,8 @@ class Table:
         lines += self.cancels.lines()
         if self.reader_breaks:
             lines.append(f"readers of event streams lost their connection {self.reader_breaks} times, and were told each event once")
+        if self.resumed:
+            lines.append(f"soaks that went on after a reboot of their target, to the right verdict: {self.resumed}")
+        if self.walked:
+            lines.append(f"engagements from G1 to G4: {self.walked}; a gate was tried before its time {self.knocks} times, and stayed shut")
         return [*lines, *(f"NOT RUN: {fault}: {why}" for fault, why in self.not_run.items() if not self.injected[fault])]

@@ -1,8 +1,9 @@
-"""A target as the lane needs it: the real probe's start, adoption, lock, journals, polls, stop and pack around a replayed soak.
+"""A target as the lane needs it: the real probe's start, adoption, lock, journals, polls, resumption, stop and pack around a replayed load.
 
-`python target.py VERB ROOT ...` with VERB one of prepare, start, poll, collect, stop; `run` is the detached job. Only the load is not real:
-the rows of a soak that was made beforehand (script.py) are written line by line over the seconds that the job is given.
-The file ROOT/boot_id stands for the kernel's: removing what runs and changing it is a reboot.
+`python target.py VERB ROOT ...` with VERB one of prepare, bring, start, poll, collect, stop; `run` is the detached job. Only the load is not real:
+the rows of a job that was made beforehand (script.py, gate_script.py) are written line by line over the seconds that the job is given.
+The file ROOT/boot_id stands for the kernel's: removing what runs and changing it is a reboot. In another boot a soak is replayed from its
+first request on, with the id of that boot: each boot has a monotonic clock of its own.
 """
 
 import json
@@ -15,12 +16,14 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "playbooks", "roles", "probe",
 
 from probe import clock, hostlock, job_main, jobs, pack, reboot  # noqa: E402
 
-reboot.rebooted = lambda *_: False  # the replayed load is of one boot and cannot go on in another
+reboot.require_medium = lambda _: None  # the KV of a load that is replayed lies nowhere
 
 FIRST_BOOT = "b007-0001"  # as in the script
 DOCUMENTS = ("engine.json", "arm.json", "client.json", "workload.json")
 PACED = ("records.jsonl", "telemetry.jsonl")
-AT_THE_END = ("phases.jsonl", "coldness.jsonl", "counters.jsonl")
+BESIDE = ("phases.jsonl", "coldness.jsonl", "counters.jsonl")
+ONCE = ("store", "cool")  # phases that no later boot does again
+RUN_S, SOAK_MAX_S = 1.0, 6.0  # in which a run is replayed, and a soak at the longest
 
 
 def boot_of(root):
@@ -40,6 +43,14 @@ def prepare(root):
     return {"state": "done"}
 
 
+def bring(root, source, out):
+    """Do what a survey or a deployment does: bring home the files that a host has of it."""
+    os.makedirs(out, exist_ok=True)
+    pack.pack_dir(source, os.path.join(out, "pack.tar"))
+    note(root, "brought " + os.path.basename(os.path.dirname(source)))
+    return {"state": "done"}
+
+
 def start(root, job, attempt, fence, seconds, script):
     hostlock.take(root, attempt, int(fence))
     with open(os.path.join(script, "job.json"), encoding="utf-8") as file:
@@ -47,18 +58,30 @@ def start(root, job, attempt, fence, seconds, script):
     spec = {
         "schema": 1,
         "job": job,
-        "kind": "soak",
+        "kind": played["kind"],
         "fence": int(fence),
+        "host": played["host"],
         "engine": {"base_url": "http://127.0.0.1:9", "model": "lab", **played["engine"]},
+        "arm": played["arm"],
         "workload": {"seed": 1, "suffix_tokens": 1, "context_tokens": 1, "output_tokens": 1, "set": "g4", "vocab": [0, 100], "tiers": []},
         "phases": {},
         "limits": {"request_timeout_s": 9, "disk_quota_bytes": 1 << 30, "deadline_s": 3600},
-        "soak": {"seconds": float(seconds), "telemetry_s": 1, "tier": 4, "rotate_prefixes": 1, "request_cap": played["soak"].get("request_cap")},
         "script": script,
     }
+    if spec["kind"] == "soak":
+        spec["soak"] = {
+            "seconds": min(float(seconds), SOAK_MAX_S),
+            "telemetry_s": 1,
+            "tier": 4,
+            "rotate_prefixes": 1,
+            "request_cap": played["soak"].get("request_cap"),
+        }
+    else:
+        spec["workload"]["tiers"] = [{"tier": 1, "requests": 1}]
     jobs.pinned_copy = lambda folder: folder
     jobs.command = lambda folder, *words: [sys.executable, "-I", "-S", "-B", os.path.abspath(__file__), "run", root, *words[2:]]
-    return jobs.start(root, spec)
+    answer = jobs.start(root, spec)
+    return answer if spec["kind"] == "soak" else {**answer, "expected_s": RUN_S}
 
 
 def run(root, *words):
@@ -71,7 +94,7 @@ def run(root, *words):
 def replay(job, _key):
     """Write the script's rows over the job's seconds; count the start where nothing that we do can take it back."""
     root = os.path.dirname(os.path.dirname(job.folder))
-    note(root, "began " + job.spec["job"])
+    note(root, f"began {job.spec['job']} in {clock.boot_id()}")
     try:
         return _replay(job), None
     except job_main.Ended as error:
@@ -79,30 +102,52 @@ def replay(job, _key):
 
 
 def _replay(job):
-    script = job.spec["script"]
-    rows = {name: read_rows(os.path.join(script, name)) for name in PACED + AT_THE_END}
+    script, is_soak = job.spec["script"], job.spec["kind"] == "soak"
+    done = job.earlier.phases
+    rows = {name: [row for row in read_rows(os.path.join(script, name)) if row.get("phase") not in done] for name in BESIDE}
+    paced = {name: read_rows(os.path.join(script, name)) for name in PACED if is_soak or name == "records.jsonl"}
     for name in DOCUMENTS:
         with open(os.path.join(script, name), encoding="utf-8") as file:
             job.write(name, json.load(file))
-    begin, seconds, done = time.monotonic(), float(job.spec["soak"]["seconds"]), dict.fromkeys(PACED, 0)
-    while any(done[name] < len(rows[name]) for name in PACED):
+    if is_soak:  # what comes before the load is on record before it, so that another boot finds it done
+        before = [row for row in paced["records.jsonl"] if row["phase"] != "soak"]
+        paced["records.jsonl"] = [row for row in paced["records.jsonl"] if row["phase"] == "soak"]
+        if not job.earlier.boots:
+            put(job, "records.jsonl", before)
+        else:
+            rows["coldness.jsonl"] = [row for row in rows["coldness.jsonl"] if row["when"] != "after_cool"]
+            job.journals.put("events.jsonl", {"kind": "host_rebooted", "detail": {"boots_before": job.earlier.boots}})
+        for name in BESIDE:
+            put(job, name, [row for row in rows[name] if not _ends_the_load(row)])
+            rows[name] = [row for row in rows[name] if _ends_the_load(row)]
+    begin, seconds, written = time.monotonic(), float(job.spec["soak"]["seconds"]) if is_soak else RUN_S, dict.fromkeys(paced, 0)
+    while any(written[name] < len(paced[name]) for name in paced):
         share = min(1.0, (time.monotonic() - begin) / seconds)
-        for name in PACED:
-            upto = int(share * len(rows[name]))
-            for row in rows[name][done[name] : upto]:
-                job.journals.put(name, row, stamped=False)
-            done[name] = upto
+        for name in paced:
+            upto = int(share * len(paced[name]))
+            put(job, name, paced[name][written[name] : upto])
+            written[name] = upto
         job.sleep(0.1)
-    for name in AT_THE_END:
-        for row in rows[name]:
-            job.journals.put(name, row, stamped=False)
+    for name in BESIDE:
+        put(job, name, rows[name])
     return "done"
 
 
+def _ends_the_load(row):
+    """Tell whether a row of a soak is written behind its load: its phase, and what was read after it."""
+    return row.get("phase", "soak") == "soak" and row.get("when", "after") in ("after", "after_tier")
+
+
+def put(job, name, rows):
+    for row in rows:
+        job.journals.put(name, row, stamped=False)
+
+
 def read_rows(path):
-    """Return the rows of a journal without their numbers: the probe's writer gives new ones."""
+    """Return the rows of a journal, of the boot that we are in and without their numbers: the probe's writer gives new ones."""
     with open(path, encoding="utf-8") as file:
-        return [{key: value for key, value in json.loads(line).items() if key != "seq"} for line in file]
+        text = file.read().replace(f'"{FIRST_BOOT}"', json.dumps(clock.boot_id()))
+    return [{key: value for key, value in json.loads(line).items() if key != "seq"} for line in text.splitlines()]
 
 
 def poll(root, job, offsets, out):
@@ -144,7 +189,9 @@ def write(folder, name, text):
 if __name__ == "__main__":
     verb, place = sys.argv[1:3]
     boot_of(place)
-    told = {"prepare": prepare, "start": start, "run": run, "poll": poll, "collect": collect, "stop": stop}[verb](place, *sys.argv[3:])
+    told = {"prepare": prepare, "bring": bring, "start": start, "run": run, "poll": poll, "collect": collect, "stop": stop}[verb](
+        place, *sys.argv[3:]
+    )
     if isinstance(told, int):
         raise SystemExit(told)
     print(json.dumps(told))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.attempts.models import Step
 from app.engine.advance import advance
+from app.kit.db import database_now, write_session
 from app.settings import settings
 from gates.g4.timeline import timeline
 from gates.judge import judge
@@ -19,7 +22,7 @@ from lanes.scale import seed
 from tests.bundles import g4_evidence, soak_plan
 from tests.bundles.evidence import HOST
 from tests.engine_kit import attempt_of, steps_of
-from tests.integration.test_soak_polls import SCRIPT, Hosts, hosts, poll
+from tests.integration.test_soak_polls import SCRIPT, Hosts, hosts, let_it_be_due, poll
 from tests.unit.probe.kit import SOURCES, kill, lines, probe, processes_with, wait_for, write
 
 __all__ = ["hosts", "place"]
@@ -150,3 +153,19 @@ def test_the_service_lets_a_rebooted_soak_go_on_for_its_whole_length_as_often_as
     hosts.script = {**SCRIPT, "reply": {"state": "dead", "rebooted": True, "boots_before": 2}}
     poll(attempt_id, hosts)
     assert steps_of(attempt_id)[0].status == "collecting"
+
+
+def test_a_reboot_behind_the_last_poll_is_not_taken_for_the_end_of_the_soak(hosts: Hosts) -> None:
+    [attempt_id] = seed.soaks(1, settings().node)
+    poll(attempt_id, hosts)
+    with write_session() as s:
+        step = s.get_one(Step, steps_of(attempt_id)[0].id)
+        step.expected_end_at = database_now(s) - timedelta(seconds=1)  # its evidence is asked for next, and no poll any more
+    hosts.script = {**SCRIPT, "reply": {"state": "dead", "rebooted": True, "boots_before": 0}}
+    let_it_be_due(attempt_id)
+    advance(attempt_id, None)
+    assert steps_of(attempt_id)[0].status == "collecting"
+    hosts.go_on()
+    for _ in range(4):
+        advance(attempt_id, None)
+    assert (steps_of(attempt_id)[0].status, attempt_of(attempt_id).status) == ("starting", "running")

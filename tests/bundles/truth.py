@@ -14,6 +14,7 @@ SMALL = {
     "g3": {"ttft_p50_drop_min": {"tiers": [2, 4, 8]}, "throughput_gain_band": {"tiers": [2, 4]}},
     "g4": {"tier": 4, "window_requests_min": 10},
 }
+FAST = {"rig": {"simulated": True, "time_scale": "3600"}, "g4": {"duration": "24 h", "gap_max": "30 min", "leak": {"warmup": "4 h"}}}
 
 
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,8 +34,7 @@ def small_plan(differences: Mapping[str, Any] | None = None) -> Plan:
 
 def soak_plan(differences: Mapping[str, Any] | None = None) -> Plan:
     """Return a plan with a soak of a day, 3600 times as fast."""
-    fast = {"rig": {"simulated": True, "time_scale": "3600"}, "g4": {"duration": "24 h", "gap_max": "30 min", "leak": {"warmup": "4 h"}}}
-    return small_plan(merged(fast, differences or {}))
+    return small_plan(merged(FAST, differences or {}))
 
 
 @dataclass(frozen=True)

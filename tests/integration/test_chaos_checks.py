@@ -36,7 +36,7 @@ def soak(state: Path) -> Soak:
     job = made.root / "jobs" / made.job
     job.mkdir(parents=True)
     (job / "lock").touch()
-    (made.root / "diary").write_text(f"prepared\nbegan {made.job}\n")
+    (made.root / "diary").write_text(f"prepared\nbegan {made.job} in b1\n")
     step = steps_of(identity)[0].id
     with write_session() as s:
         attempt = s.get_one(Attempt, identity)
@@ -85,7 +85,8 @@ def run_of(soak: Soak) -> Path:
 
 
 PLANTED: dict[str, tuple[str, Callable[[Soak], object]]] = {
-    "a second start": (checks.DOUBLED, lambda k: write(k.root / "diary", f"began {k.job}\n")),
+    "a second start": (checks.DOUBLED, lambda k: write(k.root / "diary", f"began {k.job} in b1\n")),
+    "a start in another boot that nobody made": (checks.DOUBLED, lambda k: write(k.root / "diary", f"began {k.job} in b2\n")),
     "a second verdict": (checks.DOUBLED, lambda k: add(verdict(k.id, 1))),
     "a transition twice": (
         checks.DOUBLED,
@@ -115,6 +116,14 @@ PLANTED: dict[str, tuple[str, Callable[[Soak], object]]] = {
 def test_an_attempt_that_went_well_has_no_finding(soak: Soak) -> None:
     assert checks.of_attempt(soak, "good") == []
     assert checks.of_all() == []
+
+
+def test_an_attempt_that_a_person_started_begins_with_its_creation_and_has_one(soak: Soak) -> None:
+    made = {"attempt_id": soak.id, "from_status": "", "event": "create", "to_status": "queued", "actor": "-", "at": now()}
+    add(Transition(generation=-1, **made))
+    assert checks.of_attempt(soak, "good") == []
+    add(Transition(generation=5, **made))
+    assert [finding.kind for finding in checks.of_attempt(soak, "good")] == [checks.DOUBLED]
 
 
 @pytest.mark.parametrize("plant", PLANTED)
@@ -154,6 +163,27 @@ def test_the_page_says_what_ran_and_whether_it_held(tmp_path: Path) -> None:
     doc.write_text("a page without marks")
     with pytest.raises(ValueError, match="lacks the lines"):
         page.write(broken, doc)
+
+
+def blocking(said: str) -> dict[str, str]:
+    return {"verdict": said, "severity": "blocking"}
+
+
+def test_a_soak_whose_target_rebooted_goes_on_once_to_a_verdict_that_wants_the_cause_and_nothing_else(soak: Soak) -> None:
+    soak.facts.add("reboot")
+    assert {finding.kind for finding in checks.of_attempt(soak, "good")} == {checks.LOST, checks.WRONG}  # it did not go on, and passed
+    write(soak.root / "diary", f"began {soak.job} in b2\n")
+    told = {"figures": {"breaks": [{"kind": "reboot"}]}, "checks": [blocking("pass"), blocking("inconclusive")]}
+
+    def judged(said: str, document: dict[str, Any]) -> list[str]:
+        change(update(VerdictRevision).values(verdict=said, document=document))
+        change(update(Attempt).values(verdict=said))
+        return [finding.kind for finding in checks.of_attempt(soak, "good")]
+
+    assert judged("inconclusive", told) == []
+    assert judged("pass", told) == [checks.WRONG]
+    assert judged("inconclusive", told | {"figures": {"breaks": []}}) == [checks.WRONG]
+    assert judged("inconclusive", told | {"checks": [blocking("inconclusive"), blocking("fail")]}) == [checks.WRONG]
 
 
 def canceled(soak: Soak, took_s: float, at: str = "job/running") -> None:

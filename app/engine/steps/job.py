@@ -291,6 +291,8 @@ def _collected(ctx: Ctx, ended: drive.Ended) -> Outcome:
     memo = {**ended.memo, "misses": 0, "replies": kept}
     if any(reply["state"] == "running" for reply in replies.values()):
         return _heard(ctx, _still_running(ctx, memo))
+    if reboot.may_go_on(ctx, replies, ended.memo):  # it came behind the last poll
+        return _heard(ctx, drive.begin(ctx, _order(ctx, START), {**ended.memo, "misses": 0}))
     whole = all(journal.ended_well(reply, ended.folder / "staging", host) for host, reply in replies.items())
     writes, trouble = bring(ctx, ended.folder, complete=whole)
     if trouble is not None:
