@@ -43,17 +43,17 @@ def prepare(root):
 def start(root, job, attempt, fence, seconds, script):
     hostlock.take(root, attempt, int(fence))
     with open(os.path.join(script, "job.json"), encoding="utf-8") as file:
-        played = json.load(file)  # where the KV of the load that is replayed lay, and on what, and how that was paced
+        played = json.load(file)  # what the job of the load that is replayed was told, and where its KV lay
     spec = {
         "schema": 1,
         "job": job,
         "kind": "soak",
         "fence": int(fence),
         "engine": {"base_url": "http://127.0.0.1:9", "model": "lab", **played["engine"]},
-        "workload": {"seed": 1, "suffix_tokens": 1, "context_tokens": 1, "output_tokens": 1, "set": "g4", "vocab": [0, 100], "tiers": []},
+        "workload": played["workload"],
         "phases": {},
         "limits": {"request_timeout_s": 9, "disk_quota_bytes": 1 << 30, "deadline_s": 3600},
-        "soak": {"seconds": float(seconds), "telemetry_s": 1, "tier": 4, "rotate_prefixes": 1, "request_cap": played["soak"].get("request_cap")},
+        "soak": {**played["soak"], "seconds": float(seconds), "telemetry_s": 1},
         "script": script,
     }
     jobs.pinned_copy = lambda folder: folder

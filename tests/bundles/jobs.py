@@ -82,7 +82,8 @@ class Soak(Job):
 
     def write(self) -> None:
         tier, period = int(self.spec.params["tier"]), float(self.spec.params["telemetry_s"])
-        self.store([(None, index) for index in range(self.plan.workload.requests(tier))])
+        rotating = self.plan.workload.requests(tier)
+        self.store([(None, index) for index in range(rotating + int(self.spec.params["sentinel"]["prefixes"]))])
         self.cool()
         began = self.now
         until = began + int(self.seconds * SECOND)
@@ -91,7 +92,8 @@ class Soak(Job):
             factor = self.truth.drift((sent - began) / (until - began)) * max(0.1, 1 + self.random.gauss(0, self.truth.noise))
             return int(self.ttft_ms * tier * factor * 10**6), int(self.truth.decode_ms * tier * factor * 10**6)
 
-        self.soak = {"seconds": self.seconds, "tier": tier, "telemetry_s": period, "request_cap": None}
+        asked = {key: self.spec.params[key] for key in ("sentinel", "injections") if key in self.spec.params}
+        self.soak = {"seconds": self.seconds, "tier": tier, "telemetry_s": period, "rotate_prefixes": rotating, "request_cap": None, **asked}
         self.cold("before_tier", tier)
         self.scrape("before", "soak", tier)
         before = self.count["served"]
