@@ -45,10 +45,10 @@ def untold(name: str) -> Evidence:
     return samples(lambda n, row: row["counters"].pop(name, None) if n > HALF else None)
 
 
-def reboot(differences: Row | None = None) -> Evidence:
-    """Let the host boot anew half-way through; nobody recorded a cause."""
-    soak = Soak(differences).load().samples(lambda n, row: row.update(boot_id=EARLIER) if n < HALF else None)
-    when = soak.start + HALF * PERIOD
+def reboot(differences: Row | None = None, at: int = HALF) -> Evidence:
+    """Let the host boot anew at a sample, half-way through; nobody recorded a cause."""
+    soak = Soak(differences).load().samples(lambda n, row: row.update(boot_id=EARLIER) if n < at else None)
+    when = soak.start + at * PERIOD
 
     def requests(rows: list[Row]) -> list[Row]:
         lost = [r for r in rows if not (r["phase"] == "soak" and r["sent_ns"] < when <= r["end_ns"])]
@@ -58,8 +58,8 @@ def reboot(differences: Row | None = None) -> Evidence:
 
 
 def over_a_reboot(name: str, first: int, second: int) -> Evidence:
-    """Let the host boot anew for a cause that both parties approved, with time enough behind it; a counter has one value before and another behind it."""
-    evidence = reboot({"g4": {"duration": "5 h", "change_point": {"windows_min": 2, "p_max": "0.1"}}})
+    """Let the host boot anew for an approved cause, with time enough behind it; a counter has one value before and another behind it."""
+    evidence = reboot({"g4": {"duration": "9 h", "change_point": {"windows_min": 5}}}, at=2 * WINDOW // PERIOD)
     told = {"event": "boot:b007-0001", "kind": "power", "text": "断电", "approved": True, "missing": []}
 
     def samples_of_both(rows: list[Row]) -> None:
@@ -112,7 +112,7 @@ def other_work(phase: str = "soak", *, counted: bool = True, **fields: Any) -> E
 
     def edit(rows: list[Row]) -> None:
         for row in (row for row in rows if row["phase"] == phase):
-            row.update({key: {**row[key], **value} if isinstance(value, dict) else value for key, value in fields.items()})
+            row.update({key: {**(row[key] or {}), **value} if isinstance(value, dict) else value for key, value in fields.items()})
 
     evidence = load().lines("soak", "records.jsonl", edit)
     return counted_again(evidence) if counted else evidence

@@ -7,9 +7,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection
 from typing import Any
 
+from gates.g4_soak import steps
 from gates.plan import Plan
 from tests.bundles import Evidence, counted_again, g4_evidence, merged, soak_plan
 from tests.bundles.job import SERVED
+from tests.bundles.jobs import planned_disturbances
 
 S, PAGE = 10**9, 4096
 READ = 10**6  # prompt tokens that the external tier served between two samples: more than the load asks for
@@ -49,6 +51,8 @@ class Soak:
         self.evidence = Evidence("G4", plan_of(differences), dict(short_soak().files), simulated=True)
         phase = next(p for p in self.evidence.rows("soak", "phases.jsonl") if p["phase"] == "soak")
         self.start = int(phase["started_ns"])
+        told = planned_disturbances(next(step for step in steps(self.evidence.plan) if step.key == "soak"))
+        self.evidence.json("soak", "job.json", lambda d: d["soak"].update(told), repack=False)
         self.evidence.lines(
             "soak", "phases.jsonl", lambda rows: [{**r, "ended_ns": self.start + 2 * END} if r["phase"] == "soak" else r for r in rows]
         )

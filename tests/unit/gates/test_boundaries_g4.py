@@ -43,7 +43,7 @@ PASS, FAIL, INCONCLUSIVE, INVALID = Verdict.PASS, Verdict.FAIL, Verdict.INCONCLU
 
 NONE = {0: PASS, 1: FAIL}
 LATER, EARLIER = {-1: PASS, 0: PASS, 1: FAIL}, {1: PASS, 0: PASS, -1: FAIL}
-# (check, its evidence at a value, {value: verdict}); where a figure is made from many, the value is the distance from the limit in ns, requests or tokens
+# (check, its evidence at a value, {value: verdict}); where a figure is made from many, it is the distance from the limit in ns, requests or tokens
 TABLE: list[tuple[str, Callable[[int], Evidence], dict[int, Verdict]]] = [
     ("g4.evidence", without, {0: PASS, 1: INCONCLUSIVE}),
     ("g4.validity", idle, {0: PASS, 1: INVALID}),
