@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 from gates.g4.series import Soak
+from gates.readers.boots import engine_of
 from gates.rules.estimates import NS
 
 _OF_THE_DRIVE = "nvme_"  # a drive keeps its health log over a reboot; all others are the kernel's or a driver's, and start from 0 with each boot
@@ -43,5 +44,7 @@ def steps(soak: Soak, name: str) -> tuple[Step, ...]:
         last_ns, first_ns = int(mono[old][-1]), int(mono[new][0])
         if soak.injected(before.id, last_ns, max(last_ns, before.end_ns) + gap) or soak.injected(boot.id, first_ns):
             continue
-        out.append(Step(boot.id, first_ns, int(values[old][-1]), int(values[new][0]), name.startswith(_OF_THE_DRIVE)))
+        there = engine_of(boot.id)
+        kept = name.startswith(_OF_THE_DRIVE) or (there is not None and there == engine_of(before.id))  # only the load generator booted anew
+        out.append(Step(boot.id, first_ns, int(values[old][-1]), int(values[new][0]), kept))
     return tuple(out)

@@ -13,6 +13,7 @@ import numpy as np
 
 from gates.model import ClaimResult, ClaimStatus
 from gates.plan import Plan
+from gates.readers.places import folders_of
 from gates.readers.strict import at, exact
 from gates.rules.claim import Finding, Findings, Run, fold, unknown
 from gates.rules.engine import differs_from_plan, instances_differ
@@ -43,8 +44,8 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
                 _requests_differ(data.plan, run),
                 _job_differs(run),
                 differs_from_plan(data.plan, run.pack.engine),
-                instances_differ(run.pack.engine),
-                seeds_differ(data, run),
+                instances_differ(run.pack.engine, folders_of(run.pack)),
+                *(seeds_differ(data, view) for view in run.places),
             ):
                 if wrong is not None:
                     yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, None, files)
