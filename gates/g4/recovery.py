@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 
 from gates import remedies
 from gates.g4.answers import declared_as
@@ -25,7 +26,7 @@ def recovery(plan: Plan, standing: Standing, arm: str = "candidate") -> list[Che
         verdict=verdict,
         reason=claim.reason,
         value=claim.value,
-        margin=None if claim.value is None else claim.value - plan.validity.external_hits_min,
+        margin=claim.value - plan.validity.external_hits_min if isinstance(claim.value, Decimal) else None,
         change=(claim.change or remedies.told(claim.evidence)) if verdict is Verdict.INCONCLUSIVE else None,
     )
     refusal = standing.blame()
