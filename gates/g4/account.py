@@ -16,7 +16,6 @@ from gates.g4.series import Soak
 from gates.model import ClaimResult, ClaimStatus
 from gates.readers.prometheus import called, exposes, growth
 from gates.readers.soak_records import SoakRecords
-from gates.readers.strict import at, count
 from gates.rules.claim import Finding, Run, fold, holds, unknown
 from gates.rules.estimates import percent, to_decimal
 from gates.text import Text
@@ -157,22 +156,15 @@ def _processes(soak: Soak) -> Iterator[_Process]:
             yield _Process(name, int(mono[part[0]]), int(mono[part[-1]]), int(served[part[-1]] - served[part[0]]), bool((grown < 0).any()))
 
 
-def littles_law(soak: Soak, run: Run) -> ClaimResult | None:
-    """Return how far the requests in flight were from C on average, by time (Little's law); None where the job spaced its requests.
+def littles_law(soak: Soak, run: Run) -> ClaimResult:
+    """Return how far the requests in flight were from C on average, by time (Little's law).
 
     A closed loop keeps C under way; one that pauses, drops or doubles requests does not. Injections and breaks of the run have checks of their
     own and are left out. A loop whose requests break cannot be kept full: where it was not, only the windows in which none failed are asked.
     """
-    told = at(run.pack.job, "soak")
-    if isinstance(told, dict) and count(told.get("request_cap")):
-        return None
     tier, limit, files = soak.plan.g4.tier, soak.plan.validity.littles_law_max, (run.pack.path("records.jsonl"),)
 
     def findings() -> Iterator[Finding]:
-        if not isinstance(told, dict) or "request_cap" not in told:
-            why = "job.json does not tell whether the load was spaced.", "job.json 未说明负载是否限速。"
-            yield unknown(run, *why, files=("job.json",))
-            return
         windows = list(_windows(soak, tier))
         held, clean = _mean(windows), _mean([w for w in windows if not w.failed])
         if held is None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from gates.g4.answers import answer, check, declared_as, untold
 from gates.g4.drift import more_windows, too_few, usable_windows
+from gates.g4.over_boots import steps
 from gates.g4.series import Soak
 from gates.g4.tier import Stretch, answered, first_texts, stretches
 from gates.model import CheckResult
@@ -70,6 +71,7 @@ def _told(soak: Soak, standing: Standing, name: str) -> CheckResult:
         change = Text("a soak in which every sample tells {n} would tell", "每个样本均给出 {n} 的稳定性运行方可判定").fill(n=name)
         return untold(blank, standing, reason=reason, change=change)
     grown = sum(int(np.maximum(np.diff(values[soak.in_boot(boot.id)]), 0).sum()) for boot in soak.line.boots)
+    grown += sum(step.grown for step in steps(soak, name))
     hours = max(soak.line.hour(soak.line.end_ns), Decimal("0.001"))
     reason = Text("It grew by {g}, that is {h} an hour. For information, no limit is agreed.", "增长 {g}，即每小时 {h}。仅供参考，未约定限值。")
     return answer(blank, standing, met=True, value=Decimal(grown), reason=reason.fill(g=grown, h=to_decimal(Fraction(grown) / Fraction(hours), 3)))

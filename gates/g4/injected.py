@@ -30,7 +30,8 @@ _UNRECORDED = Text(
 def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
     """Return one check for each labelled injection: service is whole again in the window after it.
 
-    One that was agreed and is not on record, whose command failed, or that took far too long, says nothing of what it was to show: inconclusive.
+    One that was agreed and is not on record, whose command failed, that came at another hour or took far too long, says nothing of what it was to
+    show: inconclusive.
     """
     out = []
     for number, found in enumerate(soak.injections, 1):
@@ -43,7 +44,7 @@ def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
         reason = Text("{f} of {n} requests sent in the window after it failed.", "其后一个窗口内发出的 {n} 个请求中 {f} 个失败。").fill(
             f=failed, n=len(after)
         )
-        doubt, longer, change = _doubtful_record(soak, found), _outlasted(soak, found), None
+        doubt, longer, change = _doubtful_record(soak, found), _mistimed(soak, found) or _outlasted(soak, found), None
         if not len(after):
             change = Text("requests sent within {w} after the injection would tell", "注入后 {w} 内发出的请求方可判定").fill(w=soak.plan.g4.window)
         elif not failed and doubt is not None:
@@ -63,6 +64,29 @@ def injection_checks(soak: Soak, standing: Standing) -> list[CheckResult]:
         told = Text("It was agreed for hour {h} and is not on record as carried out.", "约定于第 {h} 小时注入，记录中没有执行完毕。")
         out.append(untold(blank, standing, reason=told.fill(h=format(planned.at.base / _HOUR, "f")), change=_AGAIN))
     return out
+
+
+def _mistimed(soak: Soak, found: Injection) -> Text | None:
+    """Return what to say of an injection that did not begin when it was agreed to, give or take a window, or None.
+
+    Its hour is counted from the first request of the boot in which it began: behind a reboot the job counts anew what had not begun before. One
+    that falls due while another goes on waits for the end of that.
+    """
+    boot = next((b for b in soak.line.boots if b.id == found.boot_id), None)
+    planned = [p for p in soak.plan.g4.injections if p.label == found.label]
+    if boot is None or not planned:
+        return None  # nothing was asked in that boot, or it was never agreed: both have words of their own
+    ends = [i.to_ns for i in soak.injections if i.boot_id == found.boot_id and i.from_ns < found.from_ns]
+    for p in planned:
+        due = boot.start_ns + int(soak.plan.scaled_seconds(p.at.base) * NS)
+        if due - soak.width_ns <= found.from_ns <= max([due, *ends]) + soak.width_ns:
+            return None
+    told = Text(
+        "It began at hour {h} of the load, and hour {a} was agreed: what failed then is not what was agreed to.",
+        "于加载第 {h} 小时开始，约定为第 {a} 小时：当时的失败不在约定之内。",
+    )
+    began = Decimal(found.from_ns - boot.start_ns) / NS * soak.line.scale / _HOUR
+    return told.fill(h=f"{began:.2f}", a=" / ".join(f"{p.at.base / _HOUR:f}" for p in planned))
 
 
 def _outlasted(soak: Soak, found: Injection) -> Text | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,11 +17,13 @@ from gates.g4.drift import drift
 from gates.g4.hits import hits_trend, watched
 from gates.g4.injected import injection_checks
 from gates.g4.parts import part_checks
+from gates.g4.recovery import recovery
 from gates.g4.sentinel import sentinel, windows
 from gates.g4.series import Soak, slices
 from gates.g4.telemetry import coverage, fatal_counters, handles, leak, rss_by_slice
 from gates.g4.tier import tier_exercised
-from gates.g4.timeline import boots_in_order, injections, timeline
+from gates.g4.timeline import Injection, boots_in_order, injections, timeline
+from gates.g4.work import equal_work, store_complete
 from gates.model import CheckResult, ClaimResult, GateJudgement, Problem, StepSpec
 from gates.plan import Plan
 from gates.readers.strict import count
@@ -48,11 +51,10 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
     soak = _soak(plan, bundle, data.runs[0], problems) if data.runs else None
     found: tuple[ClaimResult, ...] = (
         *(tier_exercised(plan, run) for run in data.runs),
-        *(f(data, arm) for arm in data.arms for f in (on_its_medium, client.client_healthy, client.calibration)),
+        *(f(data, arm) for arm in data.arms for f in (on_its_medium, store_complete, equal_work, client.client_healthy, client.calibration)),
     )
     if soak is not None:
-        loops = (littles_law(soak, run) for run in data.runs)
-        found = (*found, *(requests_accounted(soak, run) for run in data.runs), *(claim for claim in loops if claim is not None))
+        found = (*found, *(f(soak, run) for f in (requests_accounted, littles_law) for run in data.runs))
     claims = leave_out(plan, found)
     standing = Standing(not problems, claims)
     untold = (*not_tested(plan), *counters_left_out(plan))
@@ -70,6 +72,7 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
         soak_clock(soak, standing),
         engine_restarts(soak, standing),
         error_rate(soak, standing),
+        *recovery(plan, standing),
         *error_budget(soak, standing),
         *drift(soak, standing),
         hits_trend(soak, standing),
@@ -94,10 +97,7 @@ def _soak(plan: Plan, bundle: Bundle, run: Run, problems: list[Problem]) -> Soak
     if labelled is None:
         text = Text("{p}: a labelled injection lacks its times, boot or label.", "{p}：某项注入缺少时间、开机标识或标签。").fill(p=INPUTS)
         problems.append(Problem("injections", text, INPUTS))
-    agreed = {planned.label for planned in plan.g4.injections}
-    for label in sorted({found.label for found in labelled or ()} - agreed):  # only what was agreed beforehand excuses anything
-        text = Text("{p} names the injection {l}, which the plan does not.", "{p} 所列的注入 {l} 不在计划中。").fill(p=INPUTS, l=label)
-        problems.append(Problem("injections", text, INPUTS))
+    problems += _not_agreed(plan, labelled or ())
     records, telemetry = run.pack.records, run.pack.samples
     if records is None or telemetry is None or not len(records) or labelled is None or not _within_phase(run):
         text = Text("{p}: no request of the soak lies within its phase.", "{p}：没有处于稳定性阶段内的请求。").fill(p=path)
@@ -107,8 +107,21 @@ def _soak(plan: Plan, bundle: Bundle, run: Run, problems: list[Problem]) -> Soak
         if len(boots) > 1 and (np.diff(column) < 0).any():
             text = Text("{p}: a boot of the host comes back after another; no host does that.", "{p}：某次开机在另一次开机之后再次出现，不合常理。")
             problems.append(Problem("boots", text.fill(p=run.pack.path(name)), run.pack.path(name)))
-    line = timeline(plan, run.pack, records, telemetry, bundle.inputs, labelled)
+    line = timeline(plan, records, telemetry, bundle.inputs, labelled)
     return Soak(plan, bundle, run.pack, line, records, telemetry, slices(plan, records, line), labelled)
+
+
+def _not_agreed(plan: Plan, labelled: Sequence[Injection]) -> list[Problem]:
+    """Return a problem for each label with more injections on record than the plan has: only what was agreed beforehand excuses anything."""
+    agreed, out = Counter(planned.label for planned in plan.g4.injections), []
+    for label, number in sorted(Counter(found.label for found in labelled).items()):
+        if not agreed[label]:
+            text = Text("{p} names the injection {l}, which the plan does not.", "{p} 所列的注入 {l} 不在计划中。")
+        else:
+            text = Text("{p} has the injection {l} {n} times; the plan has it {a} times.", "{p} 所列的注入 {l} 有 {n} 次；计划中为 {a} 次。")
+        if number > agreed[label]:
+            out.append(Problem("injections", text.fill(p=INPUTS, l=label, n=number, a=agreed[label]), INPUTS))
+    return out
 
 
 def _within_phase(run: Run) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gates.g4.answers import answer, check, declared_as, untold
+from gates.g4.over_boots import Step, steps
 from gates.g4.series import Soak
 from gates.g4.timeline import APPROVED, stamps_of
 from gates.model import CheckResult
@@ -20,6 +21,10 @@ from gates.steps import telemetry_period_ns
 from gates.text import Text
 
 _PAGE, _KIB = 4096, 1024  # the kernel counts resident memory in pages (4 KiB or a multiple of it), free memory in KiB
+_UNBROKEN = Text(
+    "a soak without a reboot, or with the counter where it must be in the first sample of each boot, would tell",
+    "没有重启的稳定性运行，或每次开机首个样本中该计数与应有值一致的稳定性运行，方可判定",
+)
 _HANDLES = ("fds", "threads", "kv")  # kv: bytes of the files of the external tier
 
 
@@ -175,10 +180,11 @@ def coverage(soak: Soak, standing: Standing) -> list[CheckResult]:
 
 
 def fatal_counters(soak: Soak, standing: Standing) -> list[CheckResult]:
-    """Return one check for each fatal counter of the plan: it was seen from beginning to end of every boot, and never grew within one.
+    """Return one check for each fatal counter of the plan: it was seen from beginning to end of every boot, and never grew.
 
-    What a counter says across a reboot is not known: it may have started anew. Within a boot it may not go back; where it does, that is a
-    gap (gates.g4.timeline), and growth before and behind the gap still counts.
+    Within a boot it may not go back; where it does, that is a gap (gates.g4.timeline), and growth before and behind the gap still counts. Over a
+    reboot a drive's counter goes on: more than before is growth, less is in doubt. Any other starts from 0: where its first sample says more, it
+    grew with nobody looking, in the boot that the clock counts or while the host came up, and nothing is concluded.
     """
     return [_counter(soak, standing, name) for name in soak.plan.g4.fatal_counters]
 
@@ -196,6 +202,12 @@ def _counter(soak: Soak, standing: Standing, name: str) -> CheckResult:
                 grown += int(kept[n + 1] - kept[n])
                 hour = soak.line.hour(int(stamps[n + 1]), boot.id)
                 when = hour if when is None else min(when, hour)
+    over = steps(soak, name)
+    for step in over:
+        if step.kept and step.grown:
+            grown += step.grown
+            hour = soak.line.hour(step.at_ns, step.boot_id)
+            when = hour if when is None else min(when, hour)
     if when is not None:
         reason = Text("It grew by {g}, first at hour {h}.", "增长 {g}，首次在第 {h} 小时。").fill(g=grown, h=f"{when:.2f}")
         return answer(blank, standing, met=False, value=Decimal(grown), reason=reason, margin=Decimal(-grown))
@@ -206,8 +218,25 @@ def _counter(soak: Soak, standing: Standing, name: str) -> CheckResult:
     went_back = [b for b in soak.line.open if b.kind == "counter_reset" and name in b.what.en]
     if went_back:
         return untold(blank, standing, reason=went_back[0].lacks, change=APPROVED)
+    if unseen := next((step for step in over if step.went_back or (step.grown and not step.kept)), None):
+        return untold(blank, standing, reason=_unseen(unseen), change=_UNBROKEN)
     reason = Text("It stayed at {v} in {n} samples.", "在 {n} 个样本中保持 {v}。").fill(v=int(values[-1]), n=total)
     return answer(blank, standing, met=True, value=Decimal(0), reason=reason, margin=Decimal(0))
+
+
+def _unseen(step: Step) -> Text:
+    """Return why nothing is concluded from what a counter says across a reboot."""
+    if step.went_back:
+        text = Text(
+            "It went from {a} back to {v} over a reboot (boot {b}): another drive, or a log that was cleared.",
+            "重启后（开机标识 {b}）由 {a} 回退到 {v}：更换了硬盘，或日志被清除。",
+        )
+    else:
+        text = Text(
+            "It starts from 0 with each boot and was {v} in the first sample of boot {b}: it grew with nobody looking.",
+            "该计数每次开机从 0 开始，而开机 {b} 的首个样本已为 {v}：其增长过程没有样本。",
+        )
+    return text.fill(a=step.last, v=step.first, b=step.boot_id)
 
 
 def rss_by_slice(soak: Soak) -> dict[int, int]:

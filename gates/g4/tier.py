@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 
 from gates.engine_counters import OWN_HITS, TIER_HITS
-from gates.model import ClaimResult, ClaimStatus
+from gates.model import Attribution, ClaimResult, ClaimStatus
 from gates.plan import Plan
 from gates.readers.journal import Column
 from gates.readers.prometheus import growth
@@ -24,10 +24,14 @@ def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
     """Return the claim that the external tier served the soak: of the stored prefix tokens asked for, at least the share that a run must recover.
 
     Both the counters around the load and those of the samples are held against it where they tell. Where the engine was started again, only what
-    samples of one and the same process bound is looked at: what it counted between its last sample and its end is known to nobody. What the GPU cache
-    served in its place says that the rotation fits into it; what neither served was lost or computed anew, and nothing here tells by whom.
+    samples of one and the same process bound is looked at: what it counted between its last sample and its end is known to nobody.
+
+    What the GPU cache served in its place says that the rotation fits into it: the rig's. What neither served, by every source and with all that the
+    GPU cache served put to the tier's credit, was lost: the product's, once the store phase is proven complete (DESIGN 4.3). Where a source is
+    silent, or they disagree, nothing tells whose it is.
     """
     limit = plan.validity.external_hits_min
+    lost: list[bool] = []
 
     def findings() -> Iterator[Finding]:
         samples, records = run.pack.samples, run.pack.records
@@ -37,6 +41,7 @@ def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
         around = growth(pair[0].get("metrics"), pair[1].get("metrics"), TIER_HITS) if pair else None
         if len(samples.lives) > 1:  # the counters around the load begin anew with each process
             external, requests = seen_by_one_process(samples, records)
+            told = [external]
         else:
             told = [samples.hits_grown] if around is None else [samples.hits_grown, around]
             external, requests = min(told), int(records.good.sum())
@@ -44,23 +49,27 @@ def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
         files = (run.pack.path("telemetry.jsonl"), run.pack.path("counters.jsonl"), run.pack.path("records.jsonl"))
         if wanted <= 0 and len(samples.lives) > 1:
             return  # no process was seen long enough
+        local = growth(pair[0].get("metrics"), pair[1].get("metrics"), OWN_HITS) if pair and len(samples.lives) == 1 else None
+        if wanted > 0 and around is not None and local is not None and (max(told) + local) / wanted < limit:
+            lost.append(True)
         if external <= 0 or wanted <= 0:
             nothing = Text("No prompt token came from the external tier.", "没有提示词元来自外部层。")
             yield Finding(ClaimStatus.BREACHED, nothing, Decimal(0), run.key, None, files)
             return
-        share, local = external / wanted, growth(pair[0].get("metrics"), pair[1].get("metrics"), OWN_HITS) if pair else None
+        share = external / wanted
         reason = Text(
             "{v} of the stored prefix tokens came from the external tier (at least {l}){h}.", "已存前缀词元中 {v} 由外部层恢复（下限 {l}）{h}。"
         ).fill(v=percent(share, limit), l=percent(limit), h=_from_hbm(local, wanted))
         served_by_hbm = local is not None and (external + local) / wanted >= limit
-        status = ClaimStatus.HOLDS if share >= limit else ClaimStatus.BREACHED if served_by_hbm else ClaimStatus.UNKNOWN
+        status = ClaimStatus.HOLDS if share >= limit else ClaimStatus.BREACHED if served_by_hbm or lost else ClaimStatus.UNKNOWN
         change = Text(
             "a soak in which at least {l} of the stored prefix tokens come from the external tier would tell",
             "已存前缀词元中至少 {l} 由外部层恢复的稳定性运行方可判定",
         )
         yield Finding(status, reason, share, run.key, None, files, change=change.fill(l=percent(limit)))
 
-    return fold(plan, "tier_exercised", run.arm, findings())
+    found = list(findings())
+    return fold(plan, "tier_exercised", run.arm, found, fault=Attribution.PRODUCT if lost else Attribution.RIG)
 
 
 def _from_hbm(local: Decimal | None, wanted: int) -> Text:

@@ -18,10 +18,9 @@ import numpy as np
 
 from gates.plan import Plan
 from gates.readers.boots import driver_of, engine_of
-from gates.readers.run_pack import Pack
 from gates.readers.soak_records import SoakRecords, middle
 from gates.readers.soak_telemetry import SoakTelemetry
-from gates.readers.strict import at, count, exact
+from gates.readers.strict import at, count
 from gates.rules.estimates import NS
 from gates.text import Text
 
@@ -210,9 +209,7 @@ def boots_in_order(records: SoakRecords, telemetry: SoakTelemetry) -> tuple[str,
     return tuple(out)
 
 
-def timeline(
-    plan: Plan, pack: Pack, records: SoakRecords, telemetry: SoakTelemetry, inputs: Mapping[str, Any], labels: Sequence[Injection]
-) -> Timeline:
+def timeline(plan: Plan, records: SoakRecords, telemetry: SoakTelemetry, inputs: Mapping[str, Any], labels: Sequence[Injection]) -> Timeline:
     """Return the soak's timeline. There must be at least one request.
 
     The clock restarts at every reboot, and at any other break whose cause both parties approved.
@@ -232,7 +229,7 @@ def timeline(
     known = causes(inputs)
     bare = Timeline(tuple(boots), (), boots[-1].start_ns, scale)
     found_breaks = []
-    for event, kind, boot, low, high, words in _breaks(plan, pack, bare, records, telemetry, labels):
+    for event, kind, boot, low, high, words in _breaks(plan, bare, records, telemetry, labels):
         number = [b.id for b in boots].index(boot)
         at_boot = boots[number]
         tail = _tail(boots[number - 1]) if kind == "reboot" else None
@@ -275,23 +272,21 @@ def _reboot(before: Boot, boot: Boot, scale: Decimal) -> Text:
 _Found = tuple[str, str, str, int, int, Text]
 
 
-def _breaks(plan: Plan, pack: Pack, line: Timeline, records: SoakRecords, telemetry: SoakTelemetry, labels: Sequence[Injection]) -> Iterator[_Found]:
+def _breaks(plan: Plan, line: Timeline, records: SoakRecords, telemetry: SoakTelemetry, labels: Sequence[Injection]) -> Iterator[_Found]:
     """Yield every break that no labelled injection covers: of one that lasts, no more than the plan's gap may lie outside the injections."""
     gap = int(plan.scaled_seconds(plan.g4.gap_max.base) * NS)
-    spacing = _spacing(pack)
     for before, boot in zip((None, *line.boots), line.boots, strict=False):
         if before is not None and not any(i.meets(before.id, before.end_ns, before.end_ns + gap) for i in labels):
             yield f"boot:{boot.id}", "reboot", boot.id, boot.start_ns, boot.start_ns, _reboot(before, boot, line.scale)
-        gaps = tuple(_load_gaps(records, boot, max(gap, spacing), line.scale))
+        gaps = tuple(_load_gaps(records, boot, gap, line.scale))
         for kind, low, high, text in (
             *gaps,
             *_silences(telemetry, boot, gap, line.scale),
             *_resets(telemetry, boot),
-            *_outages(records, boot, gap, max(gap, spacing), line.scale, gaps),
+            *_outages(records, boot, gap, line.scale, gaps),
         ):
             touched = [i for i in labels if i.meets(boot.id, low, high)]
-            most = gap if kind == "telemetry_gap" else max(gap, spacing)
-            if not touched or (kind != "counter_reset" and _outside(touched, low, high) > most):
+            if not touched or (kind != "counter_reset" and _outside(touched, low, high) > gap):
                 yield f"{kind}:{boot.id}:{low}", kind, boot.id, low, high, text
 
 
@@ -301,12 +296,6 @@ def _outside(labels: Sequence[Injection], low: int, high: int) -> int:
     for label in sorted(labels, key=lambda i: i.from_ns):
         longest, at_ns = max(longest, label.from_ns - at_ns), max(at_ns, label.to_ns)
     return max(longest, high - at_ns)
-
-
-def _spacing(pack: Pack) -> int:
-    """Return twice the time between the starts of requests that the job was told to keep at least (ns of the clock), 0 without such a cap."""
-    cap, seconds = count(at(pack.job, "soak", "request_cap")), exact(at(pack.job, "soak", "seconds"))
-    return int(2 * seconds / cap * NS) if cap and seconds else 0
 
 
 _Gap = tuple[str, int, int, Text]
@@ -366,8 +355,8 @@ def _resets(telemetry: SoakTelemetry, boot: Boot) -> Iterator[_Gap]:
         yield "counter_reset", low_of[high], high, text
 
 
-def _outages(records: SoakRecords, boot: Boot, most: int, stalled: int, scale: Decimal, gaps: Sequence[_Gap]) -> Iterator[_Gap]:
-    """Yield the times in which no request succeeded: some failed, for longer than `most`, or all hung, for longer than `stalled`.
+def _outages(records: SoakRecords, boot: Boot, most: int, scale: Decimal, gaps: Sequence[_Gap]) -> Iterator[_Gap]:
+    """Yield the times longer than `most` in which no request succeeded: some failed, or all hung.
 
     A closed loop that hangs sends nothing, so an outage may show in a handful of requests, or in none that failed. A hang must last several
     times as long as a request takes, since answers may come in bursts; where nothing was under way it is a gap of the load (`gaps`).
@@ -376,7 +365,7 @@ def _outages(records: SoakRecords, boot: Boot, most: int, stalled: int, scale: D
         return
     mine = records.boot == records.boots.index(boot.id)
     sent, good, end = records.sent[mine], records.good[mine], records.end[mine]
-    stalled = max(stalled, int(_HANG * middle((end - sent)[good]))) if good.any() else stalled
+    stalled = max(most, int(_HANG * middle((end - sent)[good]))) if good.any() else most
     edges = np.concatenate([[boot.start_ns], np.sort(end[good & (end <= boot.end_ns)]), [boot.end_ns]])
     bad = np.sort(end[~good])
     for n in np.flatnonzero(np.diff(edges) > most):

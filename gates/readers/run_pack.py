@@ -84,6 +84,7 @@ class Pack:
     workload: Mapping[str, Any] = field(default_factory=dict)
     exit: Mapping[str, Any] = field(default_factory=dict)
     records: SoakRecords | None = None  # of a soak, whose requests stand in columns and not in `requests`
+    stored: SoakRecords | None = None  # of a soak: those of its store phase
     samples: SoakTelemetry | None = None
     events: tuple[dict[str, Any], ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -124,12 +125,13 @@ def read_pack(bundle: Bundle, step: str, host: str, names: Iterable[str], counte
     rows = {n: tuple(reader.journal(n)) for n in sorted(wanted) if n.endswith(".jsonl") and n not in LONG}
     docs = {n: reader.document(n) for n in sorted(wanted) if n.endswith(".json")}
     requests: tuple[Request, ...] = ()
-    records = samples = None
+    records = stored = samples = None
     if "telemetry.jsonl" in wanted:
-        from gates.readers.soak_records import read_records  # in columns: only who judges a soak pays for numpy
+        from gates.readers.soak_records import read_phases  # in columns: only who judges a soak pays for numpy
         from gates.readers.soak_telemetry import read_telemetry
 
-        records, samples = read_records(reader, "soak"), read_telemetry(reader, counters)
+        found = read_phases(reader, ("soak", "store"))
+        records, stored, samples = found["soak"], found["store"], read_telemetry(reader, counters)
     elif "records.jsonl" in wanted:
         requests = _requests(reader)
     _check_exit(reader, docs.get("exit.json", {}), len(requests) if records is None else records.whole)
@@ -148,6 +150,7 @@ def read_pack(bundle: Bundle, step: str, host: str, names: Iterable[str], counte
         workload=docs.get("workload.json", {}),
         exit=docs.get("exit.json", {}),
         records=records,
+        stored=stored,
         samples=samples,
         events=rows.get("events.jsonl", ()),
         problems=tuple(reader.problems),

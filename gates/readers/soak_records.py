@@ -21,8 +21,14 @@ _PROMPT: Path = ("prompt",)
 _PROMPT_TOKENS: Path = ("usage", "prompt_tokens")
 WANTED = Wanted(
     counts=(_SENT, _FIRST, _END, _SERVER, _TOKENS, _PROMPT, _PROMPT_TOKENS),
-    exact=frozenset({("boot_id",), ("phase",), ("tier",), ("finish_reason",), ("http_status",), ("error", "kind")}),
-    whole=frozenset({("mono_ns",), ("prompt_tokens_sent",), ("max_tokens",)}),
+    # What was asked for is the same in every line of a load that is as agreed: another length is another form of line.
+    exact=frozenset(
+        {
+            *(("boot_id",), ("phase",), ("tier",), ("finish_reason",), ("http_status",), ("error", "kind")),
+            *(("prompt_tokens_sent",), ("max_tokens",)),
+        }
+    ),
+    whole=frozenset({("mono_ns",)}),
 )
 
 
@@ -41,6 +47,9 @@ class SoakRecords:
     prompt: Column  # its number
     prompt_tokens: Column  # by the engine's own count, -1 for unknown
     tier: Column
+    tokens_sent: Column  # the length of the prompt, in tokens
+    max_tokens: Column  # output tokens asked for
+    answered: Column  # 1 where the engine answered it without an error, however much it did of it
     boot: Column
     failure: Column
     boots: tuple[str, ...] = ()
@@ -84,22 +93,29 @@ def middle(values: Column) -> Fraction:
 
 
 _NUMBERS: Mapping[str, Path] = {"tokens": _TOKENS, "prompt": _PROMPT, "prompt_tokens": _PROMPT_TOKENS}
-_COLUMNS = ("sent", "first", "end", "server", "tokens", "prompt", "prompt_tokens", "tier", "boot", "failure")
+_COLUMNS = (
+    *("sent", "first", "end", "server", "tokens", "prompt", "prompt_tokens", "tier"),
+    *("tokens_sent", "max_tokens", "answered", "boot", "failure"),
+)
 
 
 def read_records(reader: Reader, phase: str, name: str = "records.jsonl") -> SoakRecords:
     """Read the journal of requests and keep those of a phase. What is wrong with it is recorded with the reader."""
-    sink = _Records(reader, phase, name)
+    return read_phases(reader, (phase,), name)[phase]
+
+
+def read_phases(reader: Reader, phases: Sequence[str], name: str = "records.jsonl") -> dict[str, SoakRecords]:
+    """Read the journal of requests once, and keep those of some phases, each by itself."""
+    sink = _Records(reader, name, {phase: [] for phase in phases})
     lines = read_journal(reader, name, WANTED, sink)
-    return sink.done(lines)
+    return {phase: sink.done(phase, lines) for phase in phases}
 
 
 @dataclass
 class _Records:
     reader: Reader
-    phase: str
     name: str
-    parts: list[dict[str, Column]] = field(default_factory=list)
+    parts: dict[str, list[dict[str, Column]]]  # by phase
     boots: dict[str, int] = field(default_factory=dict)
     failures: dict[str | None, int] = field(default_factory=lambda: {None: 0})
     facts: dict[int, Request] = field(default_factory=dict)  # of each shape: the line that made it, typed
@@ -143,10 +159,10 @@ class _Records:
         self._keep(request, {key: np.array([value], dtype=np.int64) for key, value in one.items()}, np.array([True]))
         return True
 
-    def done(self, lines: int) -> SoakRecords:
-        """Return what was kept, in the order of the journal."""
-        names = ("seq", *_COLUMNS)
-        whole = {name: np.concatenate([p[name] for p in self.parts]) if self.parts else np.zeros(0, dtype=np.int64) for name in names}
+    def done(self, phase: str, lines: int) -> SoakRecords:
+        """Return what was kept of a phase, in the order of the journal."""
+        names, parts = ("seq", *_COLUMNS), self.parts[phase]
+        whole = {name: np.concatenate([p[name] for p in parts]) if parts else np.zeros(0, dtype=np.int64) for name in names}
         if len(whole["seq"]) and (np.diff(whole["seq"]) < 0).any():
             order = np.argsort(whole["seq"], kind="stable")
             whole = {name: values[order] for name, values in whole.items()}
@@ -172,12 +188,17 @@ class _Records:
         return out
 
     def _keep(self, like: Request, part: dict[str, Column], mask: Any) -> None:
-        if like.phase != self.phase:
+        if like.phase not in self.parts:
             return
-        count = len(part["seq"])
-        part["boot"] = np.full(count, self.boots.setdefault(like.boot_id, len(self.boots)), dtype=np.int64)
-        part["tier"] = np.full(count, -1 if like.tier is None else like.tier, dtype=np.int64)
-        self.parts.append(part if mask.all() else {name: values[mask] for name, values in part.items()})
+        alike = {
+            "boot": self.boots.setdefault(like.boot_id, len(self.boots)),
+            "tier": -1 if like.tier is None else like.tier,
+            "tokens_sent": like.tokens_sent,
+            "max_tokens": like.max_tokens,
+            "answered": int(like.error is None and like.http_status == 200),
+        }
+        part |= {name: np.full(len(part["seq"]), value, dtype=np.int64) for name, value in alike.items()}
+        self.parts[like.phase].append(part if mask.all() else {name: values[mask] for name, values in part.items()})
 
     def _bad(self, seq: Sequence[Any]) -> None:
         for n in seq[:5] if self.malformed < 5 else ():  # a handful names the trouble; the count tells how much of it there is

@@ -137,6 +137,9 @@ OF_GATES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "G1": (),
         "G2": OF_RUNS,
         "G3": (*OF_RUNS, "output_identity", "placebo", "replay", "baselines_agree", "g2_agreement", "gain_explained"),
-        "G4": ("tier_exercised", "on_its_medium", "requests_accounted", "littles_law", "client_healthy", "calibration"),
+        "G4": (
+            *("tier_exercised", "on_its_medium", "store_complete", "equal_work"),
+            *("requests_accounted", "littles_law", "client_healthy", "calibration"),
+        ),
     }
 )

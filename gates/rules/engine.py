@@ -80,6 +80,12 @@ def silent(plan: Plan, engine: Engine) -> list[str]:
     return [f"platform.{what}" for what, wrong in against_plan(plan, engine) if wrong is None]
 
 
+def untold(plan: Plan, engine: Engine) -> list[str]:
+    """Return what engine.json does not tell of what every run must: identity, each sealed fact of the platform, and its own settings."""
+    lacking = [key for key in IDENTITY if engine.get(key) is None] + silent(plan, engine)
+    return lacking if engine.get("argv") or engine.get("config") else [*lacking, "argv, config"]
+
+
 def differs_from_plan(plan: Plan, engine: Engine) -> Text | None:
     """Return the first difference between an engine and the platform that was sealed, or None."""
     return next((wrong for _, wrong in against_plan(plan, engine) if wrong is not None), None)

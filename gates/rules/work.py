@@ -9,13 +9,14 @@ from typing import Any
 
 from gates.engine_counters import STORE_BYTES, STORED_TOKENS, family_of
 from gates.model import Attribution, ClaimResult, ClaimStatus
+from gates.plan import Plan
 from gates.readers.places import folders_of, hosts_of
 from gates.readers.prometheus import called, exposes, growth, series_of
 from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
 from gates.rules import doubtful
 from gates.rules.claim import Finding, Findings, Run, each, fold, holds, not_applicable, unknown
-from gates.rules.engine import IDENTITY, differs_from_plan, instances_differ, setting_differences, settings_of, silent
+from gates.rules.engine import IDENTITY, differs_from_plan, instances_differ, setting_differences, settings_of, untold
 from gates.rules.estimates import percent
 from gates.rules.hash_seed import seeds_differ
 from gates.text import Text, amid
@@ -35,14 +36,7 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
                 wrong = _tier_differs(data, run, tier) or _prompts_differ(data, run, tier)
                 if wrong:
                     yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, tier, files)
-            untold = [k for k in IDENTITY if run.pack.engine.get(k) is None or first.pack.engine.get(k) is None]
-            untold += silent(data.plan, run.pack.engine)
-            if not run.pack.engine.get("argv") and not run.pack.engine.get("config"):
-                untold.append("argv, config")
-            if untold:
-                yield unknown(
-                    run, f"engine.json does not tell {', '.join(untold)}.", f"engine.json 未给出 {', '.join(untold)}。", files=("engine.json",)
-                )
+            yield from engine_told(data.plan, run, first)
             wrong = (
                 _engine_differs(first, run)
                 or differs_from_plan(data.plan, run.pack.engine)
@@ -53,21 +47,30 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
             )
             if wrong:
                 yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, None, files)
-            if data.plan.arms.recovers(arm) and not run.pack.arm:
-                yield unknown(run, "arm.json holds no configuration to compare.", "arm.json 中没有可比较的配置。", files=("arm.json",))
-            if run.pack.arm != run.pack.job.get("arm"):
-                yield unknown(
-                    run,
-                    "arm.json is not the configuration that the job was given.",
-                    "arm.json 与作业所给配置不一致。",
-                    files=("arm.json", "job.json"),
-                )
+            yield from arm_told(data.plan, run)
             good = Text(
                 "Prompts, lengths, token totals, KV blocks and configuration are as the plan says.", "提示、长度、词元总数、KV 块和配置均与计划一致。"
             )
             yield Finding(ClaimStatus.HOLDS, good, None, run.key, None, files)
 
     return fold(data.plan, "equal_work", arm, findings())
+
+
+def engine_told(plan: Plan, run: Run, first: Run) -> Iterator[Finding]:
+    """Yield that engine.json does not tell all of what a run is held against, where so; `first`: the run that others must equal."""
+    lacking = list(dict.fromkeys((*(k for k in IDENTITY if first.pack.engine.get(k) is None), *untold(plan, run.pack.engine))))
+    if lacking:
+        yield unknown(run, f"engine.json does not tell {', '.join(lacking)}.", f"engine.json 未给出 {', '.join(lacking)}。", files=("engine.json",))
+
+
+def arm_told(plan: Plan, run: Run) -> Iterator[Finding]:
+    """Yield that arm.json does not tell the configuration that the job was given, where so."""
+    if plan.arms.recovers(run.arm) and not run.pack.arm:
+        yield unknown(run, "arm.json holds no configuration to compare.", "arm.json 中没有可比较的配置。", files=("arm.json",))
+    if run.pack.arm != run.pack.job.get("arm"):
+        yield unknown(
+            run, "arm.json is not the configuration that the job was given.", "arm.json 与作业所给配置不一致。", files=("arm.json", "job.json")
+        )
 
 
 def _tier_differs(data: Findings, run: Run, tier: int) -> Text | None:
@@ -220,28 +223,36 @@ def store_complete(data: Findings, arm: str) -> ClaimResult:
         return not_applicable("store_complete", arm, "This arm recovers nothing.", "该对照组不恢复任何 KV。")
 
     storing = [view for view in data.places(arm) if view.spec.params.get("store")]
-    return fold(data.plan, "store_complete", arm, each(storing, lambda run: [_stored(data, run)]))
+
+    def findings(run: Run) -> Iterator[Finding]:
+        requests = run.pack.of("store")
+        failed, alone = sum(not _store_answered(r) for r in requests), run.key == storing[0].key and len(hosts_of(run.pack)) < 2
+        yield stored(data.plan, run, asked=len(requests), failed=failed, needed=sum(run.wanted.values()), alone=alone)
+
+    return fold(data.plan, "store_complete", arm, each(storing, findings))
 
 
-def _stored(data: Findings, run: Run) -> Finding:
+def stored(plan: Plan, run: Run, *, asked: int, failed: int, needed: int, alone: bool) -> Finding:
+    """Return whether the store phase of a run stored `needed` prefixes whole, with the bytes that they take.
+
+    `asked`: prefixes that it sent, `failed` of them without an answer. `alone`: no other store phase came before it on the same medium, and
+    no other engine host may write there, so that all that lies there is its own.
+    """
     files = (run.pack.path("records.jsonl"), run.pack.path("counters.jsonl"), run.pack.path("phases.jsonl"))
-    requests, needed = run.pack.of("store"), sum(run.wanted.values())
-    failed = [r for r in requests if not _store_answered(r)]
     phase = run.pack.phase("store")
-    if phase is None or not requests:
+    if phase is None or not asked:
         return unknown(run, "there is no record of the store phase.", "没有写入阶段的记录。", files=("phases.jsonl", "records.jsonl"))
-    if phase.get("ok") is not True or failed or len(requests) < needed:
+    if phase.get("ok") is not True or failed or asked < needed:
         reason = Text("{m} of {n} prefixes were stored, {f} requests failed.", "{n} 个前缀中写入 {m} 个，{f} 个请求失败。")
-        return Finding(ClaimStatus.BREACHED, reason.fill(m=len(requests) - len(failed), n=needed, f=len(failed)), None, run.key, None, files)
+        return Finding(ClaimStatus.BREACHED, reason.fill(m=asked - failed, n=needed, f=failed), None, run.key, None, files)
     per_token, block = exact(run.pack.engine.get("kv_bytes_per_token")), count(run.pack.engine.get("block_tokens")) or 1
-    alone = run.key == next(r.key for r in data.of(run.arm) if r.spec.params.get("store")) and len(hosts_of(run.pack)) < 2
     written = _bytes_stored(run, alone=alone)
     if per_token is None or per_token <= 0 or written is None:
         return unknown(run, "nothing tells how many bytes were stored.", "没有写入字节数的证据。", files=("counters.jsonl",))
-    context = data.plan.workload.context_tokens
+    context = plan.workload.context_tokens
     whole = needed * (context // block * block)
     share = written / (whole * per_token) if whole else Decimal(0)
-    low, most = data.plan.validity.device_bytes_ratio[0], data.plan.validity.account_ratio_max
+    low, most = plan.validity.device_bytes_ratio[0], plan.validity.account_ratio_max
     if odd := doubtful.stored_units(run, share, most):
         return odd
     if _keeps(run, STORED_TOKENS):  # what the engine itself says that it wrote away: it must not say less than the bytes do
@@ -252,7 +263,7 @@ def _stored(data: Findings, run: Run) -> Finding:
             return unknown(run, *told, files=("counters.jsonl", "engine.json"))
         share = min(share, tokens / whole) if whole else share
     reason = Text("{n} prefixes were stored, {v} of the bytes that they take (at least {l}).", "写入 {n} 个前缀，为应有字节的 {v}（下限 {l}）。")
-    return Finding(holds(share >= low), reason.fill(n=len(requests), v=percent(share, low), l=percent(low)), share, run.key, None, files)
+    return Finding(holds(share >= low), reason.fill(n=asked, v=percent(share, low), l=percent(low)), share, run.key, None, files)
 
 
 def _store_answered(r: Request) -> bool:

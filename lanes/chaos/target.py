@@ -54,7 +54,7 @@ def bring(root, source, out):
 def start(root, job, attempt, fence, seconds, script):
     hostlock.take(root, attempt, int(fence))
     with open(os.path.join(script, "job.json"), encoding="utf-8") as file:
-        played = json.load(file)  # where the KV of the load that is replayed lay, and on what, and how that was paced
+        played = json.load(file)  # what the job of the load that is replayed was told, and where its KV lay
     spec = {
         "schema": 1,
         "job": job,
@@ -63,21 +63,13 @@ def start(root, job, attempt, fence, seconds, script):
         "host": played["host"],
         "engine": {"base_url": "http://127.0.0.1:9", "model": "lab", **played["engine"]},
         "arm": played["arm"],
-        "workload": {"seed": 1, "suffix_tokens": 1, "context_tokens": 1, "output_tokens": 1, "set": "g4", "vocab": [0, 100], "tiers": []},
+        "workload": played["workload"],
         "phases": {},
         "limits": {"request_timeout_s": 9, "disk_quota_bytes": 1 << 30, "deadline_s": 3600},
         "script": script,
     }
     if spec["kind"] == "soak":
-        spec["soak"] = {
-            "seconds": min(float(seconds), SOAK_MAX_S),
-            "telemetry_s": 1,
-            "tier": 4,
-            "rotate_prefixes": 1,
-            "request_cap": played["soak"].get("request_cap"),
-        }
-    else:
-        spec["workload"]["tiers"] = [{"tier": 1, "requests": 1}]
+        spec["soak"] = {**played["soak"], "seconds": min(float(seconds), SOAK_MAX_S), "telemetry_s": 1}
     jobs.pinned_copy = lambda folder: folder
     jobs.command = lambda folder, *words: [sys.executable, "-I", "-S", "-B", os.path.abspath(__file__), "run", root, *words[2:]]
     answer = jobs.start(root, spec)

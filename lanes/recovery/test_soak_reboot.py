@@ -119,7 +119,7 @@ def judged(host: Host, *, approved: bool) -> None:
     pack = read_pack(bundle, "soak", HOST, SOAK_PACK, plan.g4.fatal_counters)
     assert pack.records is not None
     assert pack.samples is not None
-    line = timeline(plan, pack, pack.records, pack.samples, bundle.inputs, ())
+    line = timeline(plan, pack.records, pack.samples, bundle.inputs, ())
     reboots = [b for b in line.breaks if b.kind == "reboot"]
     assert [(b.event, b.approved) for b in reboots] == [("boot:boot-2", approved)]
     assert approved or "both parties approve it, the soak clock restarts there" in reboots[0].lacks.en

@@ -93,7 +93,7 @@ def judged(two: Reboots, event: str, *, approved: bool) -> tuple[Any, Any]:
     pack = read_pack(bundle, "soak", "load01", SOAK_PACK, plan.g4.fatal_counters)
     assert pack.records is not None
     assert pack.samples is not None
-    line = timeline(plan, pack, pack.records, pack.samples, bundle.inputs, ())
+    line = timeline(plan, pack.records, pack.samples, bundle.inputs, ())
     return next(c for c in judge(bundle)["checks"] if c["id"] == "g4.evidence"), line
 
 

@@ -239,6 +239,12 @@ class Job:
                 "host": HOST,
                 "engine": {"kv_dirs": ["/kv"] if self.recovers else [], "media": [MEDIUM] if self.recovers else []},
                 "arm": arm,
+                "workload": {
+                    "seed": 7,
+                    "vocab": [100, 999],
+                    "unique": True,
+                    **{key: self.spec.params[key] for key in ("context_tokens", "suffix_tokens", "output_tokens", "set", "tiers")},
+                },
                 "soak": self.soak,
             },
             "engine.json": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Callable
+from typing import Any
 
 from gates.model import StepSpec
 from tests.bundles import sglang
@@ -72,6 +73,12 @@ class Run(Job):
         self.finish(tiers)
 
 
+def planned_disturbances(spec: StepSpec) -> dict[str, Any]:
+    """Return what the job of a soak is told of the plan's injections, with the commands that a site has for them."""
+    rows = [{**row, "start": ["begin"], "stop": ["end"]} for row in spec.params.get("injections") or []]
+    return {"injections": rows} if rows else {}
+
+
 class Soak(Job):
     """The soak of the candidate."""
 
@@ -83,7 +90,8 @@ class Soak(Job):
 
     def write(self) -> None:
         tier, period = int(self.spec.params["tier"]), float(self.spec.params["telemetry_s"])
-        self.store([(None, index) for index in range(self.plan.workload.requests(tier))])
+        rotating = self.plan.workload.requests(tier)
+        self.store([(None, index) for index in range(rotating + int(self.spec.params["sentinel"]["prefixes"]))])
         self.cool()
         began = self.now
         until = began + int(self.seconds * SECOND)
@@ -92,7 +100,8 @@ class Soak(Job):
             factor = self.truth.drift((sent - began) / (until - began)) * max(0.1, 1 + self.random.gauss(0, self.truth.noise))
             return int(self.ttft_ms * tier * factor * 10**6), int(self.truth.decode_ms * tier * factor * 10**6)
 
-        self.soak = {"seconds": self.seconds, "tier": tier, "telemetry_s": period, "request_cap": None}
+        self.soak = {"seconds": self.seconds, "tier": tier, "telemetry_s": period, "rotate_prefixes": rotating, "request_cap": None}
+        self.soak |= {"sentinel": self.spec.params["sentinel"], **planned_disturbances(self.spec)}
         self.cold("before_tier", tier)
         self.scrape("before", "soak", tier)
         before = self.count["served"]

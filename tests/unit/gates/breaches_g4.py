@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.bundles import Evidence, record_injection
+from tests.bundles import Evidence, counted_again, record_injection
 from tests.bundles.job import WALL
 from tests.unit.gates.even_soak import PERIOD, WINDOW, S, Soak, plan_of
-from tests.unit.gates.soaks import MS, another_process, failures, idle, leak, load, restarts, samples, silence
+from tests.unit.gates.soaks import MS, another_process, failures, idle, leak, load, recovered, restarts, samples, silence
 
 Row = dict[str, Any]
 EARLIER = "b007-0000"  # a boot of the host before the one that the bundle's other files name
@@ -45,16 +45,28 @@ def untold(name: str) -> Evidence:
     return samples(lambda n, row: row["counters"].pop(name, None) if n > HALF else None)
 
 
-def reboot() -> Evidence:
-    """Let the host boot anew half-way through; nobody recorded a cause."""
-    soak = Soak().load().samples(lambda n, row: row.update(boot_id=EARLIER) if n < HALF else None)
-    when = soak.start + HALF * PERIOD
+def reboot(differences: Row | None = None, at: int = HALF) -> Evidence:
+    """Let the host boot anew at a sample, half-way through; nobody recorded a cause."""
+    soak = Soak(differences).load().samples(lambda n, row: row.update(boot_id=EARLIER) if n < at else None)
+    when = soak.start + at * PERIOD
 
     def requests(rows: list[Row]) -> list[Row]:
         lost = [r for r in rows if not (r["phase"] == "soak" and r["sent_ns"] < when <= r["end_ns"])]
         return [{**r, "boot_id": EARLIER} if r["end_ns"] < when else r for r in lost]
 
     return soak.evidence.lines("soak", "records.jsonl", requests, renumber=True)
+
+
+def over_a_reboot(name: str, first: int, second: int) -> Evidence:
+    """Let the host boot anew for an approved cause, with time enough behind it; a counter has one value before and another behind it."""
+    evidence = reboot({"g4": {"duration": "9 h", "change_point": {"windows_min": 5}}}, at=2 * WINDOW // PERIOD)
+    told = {"event": "boot:b007-0001", "kind": "power", "text": "断电", "approved": True, "missing": []}
+
+    def samples_of_both(rows: list[Row]) -> None:
+        for row in rows:
+            row["counters"][name] = first if row["boot_id"] == EARLIER else second
+
+    return evidence.lines("soak", "telemetry.jsonl", samples_of_both).inputs(lambda d: d["rig_causes"].append(told))
 
 
 def unapproved(*missing: str) -> Evidence:
@@ -68,10 +80,12 @@ def outage() -> Evidence:
     return load(failed={(5, k) for k in range(20)})
 
 
-def injection(failed: int = 0, **said: Any) -> Evidence:
+def injection(failed: int = 0, hours: tuple[int, ...] = (5,), **said: Any) -> Evidence:
+    """Let the agreed disturbance come at the hours of a tuple; the requests behind one may fail."""
     soak = Soak(INJECTED).load(failed=[(5, 3)][:failed]).samples()
-    begun = soak.start + 5 * WINDOW + S
-    return record_injection(soak.evidence, "pull", begun, begun + S, **said)
+    for begun in (soak.start + hour * WINDOW + S for hour in hours):
+        record_injection(soak.evidence, "pull", begun, begun + S, **said)
+    return soak.evidence
 
 
 def never_injected() -> Evidence:
@@ -91,6 +105,38 @@ def from_the_gpu_cache() -> Evidence:
 
     few = samples(lambda n, row: row.update(metrics=dict.fromkeys(row["metrics"], str(n))))
     return few.lines("soak", "counters.jsonl", edit)
+
+
+def other_work(phase: str = "soak", *, counted: bool = True, **fields: Any) -> Evidence:
+    """Let every request of a phase be another one than the plan says, and the engine have counted just that."""
+
+    def edit(rows: list[Row]) -> None:
+        for row in (row for row in rows if row["phase"] == phase):
+            row.update({key: {**(row[key] or {}), **value} if isinstance(value, dict) else value for key, value in fields.items()})
+
+    evidence = load().lines("soak", "records.jsonl", edit)
+    return counted_again(evidence) if counted else evidence
+
+
+def other_engine(**said: Any) -> Evidence:
+    """Let the plan seal a model and a framework, and the soak run on another one."""
+    soak = Soak({"platform": {"model": "lab", "framework": "lab-engine 1.0"}}).load().samples()
+    return soak.evidence.json("soak", "engine.json", lambda d: d.update(said))
+
+
+def told_otherwise(part: str, **fields: Any) -> Evidence:
+    """Let the job have been told something else than the plan says."""
+    return load().json("soak", "job.json", lambda d: d[part].update(fields))
+
+
+def never_stored(number: int) -> Evidence:
+    """Let the store phase have left out the last prefixes."""
+
+    def edit(rows: list[Row]) -> list[Row]:
+        last = sorted(row["prompt"] for row in rows if row["phase"] == "store")[-number:]
+        return [row for row in rows if row["phase"] != "store" or row["prompt"] not in last]
+
+    return load().lines("soak", "records.jsonl", edit, renumber=True)
 
 
 def left_out() -> Evidence:
@@ -118,15 +164,15 @@ G4: dict[str, Callable[[], Evidence]] = {
     "errors": lambda: failures(60),
     "outage": outage,
     "TTFT steps up": lambda: load(ttft=lambda w: 2000 * MS if w < 6 else 2600 * MS),
-    "throughput steps down": lambda: load(tokens=lambda w: 2600 if w < 6 else 2000),
+    "throughput steps down": lambda: load(requests=lambda w: 26 if w < 6 else 20),
     "TTFT up for a while": lambda: load(ttft=lambda w: 2600 * MS if 3 <= w < 9 else 2000 * MS),
-    "throughput down for a while": lambda: load(tokens=lambda w: 2000 if 3 <= w < 9 else 2600),
+    "throughput down for a while": lambda: load(requests=lambda w: 20 if 3 <= w < 9 else 26),
     "TTFT up at the end": lambda: load(ttft=lambda w: 2600 * MS if w >= 10 else 2000 * MS),
-    "throughput down in the last window": lambda: load(tokens=lambda w: 1000 if w == 11 else 2600),
+    "throughput down in the last window": lambda: load(requests=lambda w: 10 if w == 11 else 26),
     "failed requests left out": left_out,
     "good requests twice": twice,
     "TTFT creeps up": lambda: load(ttft=lambda w: (2000 + 60 * w) * MS),
-    "throughput creeps down": lambda: load(tokens=lambda w: 2900 - 60 * w),
+    "throughput creeps down": lambda: load(requests=lambda w: 36 - w),
     "leak": lambda: leak(30_000),
     "another process": lambda: another_process(1),
     "engine ends": lambda: with_event("engine_exit"),
@@ -136,6 +182,9 @@ G4: dict[str, Callable[[], Evidence]] = {
     **{f"{name} untold": (lambda name=name: untold(name)) for name in FATAL[:2]},
     "counter went back": went_back,
     "reboot": reboot,
+    "a drive's counter grew over a reboot": lambda: over_a_reboot("nvme_media_errors", 0, 3),
+    "a drive's counter went back over a reboot": lambda: over_a_reboot("nvme_media_errors", 3, 0),
+    "a counter grew while the host came up": lambda: over_a_reboot("aer_fatal", 0, 3),
     "load gap without a cause": unapproved,
     "load gap, one party": lambda: unapproved("customer"),
     "load gap, no party": lambda: unapproved("customer", "vendor"),
@@ -145,9 +194,23 @@ G4: dict[str, Callable[[], Evidence]] = {
     "injection disturbs": lambda: injection(failed=1),
     "injection not on record": never_injected,
     "injection that cannot be run": lambda: injection(begin_exit=127),
+    "injection twice": lambda: injection(hours=(5, 8)),
+    "injection at another hour": lambda: injection(hours=(8,)),
     "injection that nobody ended": lambda: injection(end_exit=124),
     "tier idle": lambda: idle(1),
     "from the GPU cache": from_the_gpu_cache,
+    "KV lost": lambda: recovered(-(10**6)),
+    "prefixes never stored": lambda: never_stored(3),
+    "fewer output tokens": lambda: other_work(max_tokens=8, usage={"completion_tokens": 8}),
+    "fewer prompt tokens": lambda: other_work(prompt_tokens_sent=4096, usage={"prompt_tokens": 4096}),
+    "answers cut short": lambda: other_work(counted=False, usage={"completion_tokens": 8}),
+    "another model": lambda: other_engine(model="a smaller one"),
+    "another release": lambda: other_engine(version="0.9"),
+    "an engine that does not say what it is": lambda: other_engine(model=None),
+    "a cap of requests": lambda: told_otherwise("soak", request_cap=1440),
+    "another concurrency": lambda: told_otherwise("soak", tier=2),
+    "other lengths": lambda: told_otherwise("workload", output_tokens=8),
+    "another arm than the job's": lambda: load().json("soak", "arm.json", lambda d: d.update({"engine.tier.threads": 64})),
     "calibration off": lambda: client(lambda d: d["calibration"].update(measured_ttft_p50_ns=60_000_000)),
     "not told apart": lambda: client(lambda d: d["calibration"].update(told_apart=False)),
     "job stopped": lambda: load().json("soak", "exit.json", lambda d: d.update(outcome="stopped")),

@@ -7,18 +7,24 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection
 from typing import Any
 
+from gates.g4_soak import steps
 from gates.plan import Plan
 from tests.bundles import Evidence, counted_again, g4_evidence, merged, soak_plan
 from tests.bundles.job import SERVED
+from tests.bundles.jobs import planned_disturbances
 
 S, PAGE = 10**9, 4096
 READ = 10**6  # prompt tokens that the external tier served between two samples: more than the load asks for
-WINDOW, SLOT, PERIOD, WINDOWS, SLOTS = 120 * S, 6 * S, 5 * S, 12, 20  # ns of a clock on which an hour is 120 s: one request every 6 s
-END = WINDOWS * WINDOW
+WINDOW, SLOT, PERIOD, WINDOWS, SLOTS = 120 * S, 6 * S, 5 * S, 12, 20  # ns of a clock on which an hour is 120 s: a request takes 6 s
+BETWEEN = S // 1000  # ns from the end of a request to the start of the next one
+LAST, TAIL = S // 10, 10  # behind the windows: so many requests of so many ns, which end the soak
+END = WINDOWS * WINDOW + TAIL * LAST
 PLAN = {
     "rig": {"time_scale": "30"},
+    "workload": {"tiers": [1, 2, 4, 8]},
     "g4": {
-        "duration": "12 h",
+        "tier": 1,
+        "duration": "43230 s",
         "leak": {"warmup": "1 h"},
         "error_rate_max": "0.048",
         "change_point": {"p_max": "0.01"},
@@ -39,12 +45,14 @@ def short_soak() -> Evidence:
 
 
 class Soak:
-    """Twelve windows of twenty requests, ten more that end the soak (250 in all), and a sample every 5 s."""
+    """Twelve windows of twenty requests, one always in flight, ten more that end the soak (250 in all), and a sample every 5 s."""
 
     def __init__(self, differences: dict[str, Any] | None = None) -> None:
         self.evidence = Evidence("G4", plan_of(differences), dict(short_soak().files), simulated=True)
         phase = next(p for p in self.evidence.rows("soak", "phases.jsonl") if p["phase"] == "soak")
         self.start = int(phase["started_ns"])
+        told = planned_disturbances(next(step for step in steps(self.evidence.plan) if step.key == "soak"))
+        self.evidence.json("soak", "job.json", lambda d: d["soak"].update(told), repack=False)
         self.evidence.lines(
             "soak", "phases.jsonl", lambda rows: [{**r, "ended_ns": self.start + 2 * END} if r["phase"] == "soak" else r for r in rows]
         )
@@ -53,25 +61,25 @@ class Soak:
         self,
         *,
         ttft: Callable[[int], int] = lambda _: 2 * S,
-        tokens: Callable[[int], int] = lambda _: 2000,
+        requests: Callable[[int], int] = lambda _: SLOTS,
         failed: Collection[Place] = (),
         paused: Collection[int] = (),
         late: int = 0,
     ) -> Soak:
-        """Write the requests: TTFT (ns) and output tokens by window, which fail, windows without any, ns by which the last ones end late."""
-        places = [(w, k) for w in range(WINDOWS) if w not in paused for k in range(SLOTS)]
+        """Write the requests: TTFT (ns) and their number by window, which fail, windows without any, ns by which the last one ends late."""
+        slots = {w: WINDOW // requests(w) for w in range(WINDOWS) if w not in paused}
+        places = [(w, k) for w in slots for k in range(requests(w))]
 
         def write(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             kept, like = [r for r in rows if r["phase"] != "soak"], next(r for r in rows if r["phase"] == "soak")
-            told = [(w * WINDOW + k * SLOT, ttft(w), S, *divmod(tokens(w), SLOTS), (w, k)) for w, k in places]
-            told += [(END - 3 * S, 2 * S, S + late, 100, 0, (WINDOWS, k)) for k in range(10)]
-            for sent, first, rest, share, more, place in told:
+            told = [(w * WINDOW + k * slots[w], min(ttft(w), slots[w] * 2 // 3), slots[w] - BETWEEN, (w, k)) for w, k in places]
+            told += [(WINDOWS * WINDOW + k * LAST, LAST // 2, LAST - BETWEEN, (WINDOWS, k)) for k in range(TAIL - 1)]
+            told += [(END - LAST, LAST // 2, LAST + late, (WINDOWS, TAIL - 1))]
+            for sent, first, whole, place in told:
                 begun = self.start + sent
-                many = share + (more if place[1] == 1 else 0)
                 row = {**like, "sent_ns": begun, "scheduled_ns": begun, "first_byte_ns": begun + first, "first_text_ns": begun + first}
-                row |= {"end_ns": begun + first + rest, "mono_ns": begun + first + rest, "max_tokens": many, "prompt": len(kept)}
+                row |= {"end_ns": begun + whole, "mono_ns": begun + whole, "prompt": len(kept)}
                 row["server"] = {"recv_ns": begun + 1000, "first_ns": begun + first - 3000, "send_ns": begun + first - 2000}
-                row["usage"] = {**like["usage"], "completion_tokens": many}
                 if place in failed:
                     row |= {"error": {"kind": "stream_error", "message": "lost"}, "first_text_ns": None, "usage": None, "finish_reason": None}
                 kept.append(row)
@@ -86,7 +94,6 @@ class Soak:
 
         self.evidence.lines("soak", "records.jsonl", write, renumber=True)
         counted_again(self.evidence.lines("soak", "counters.jsonl", served))
-        self.evidence.json("soak", "job.json", lambda d: d["soak"].update(request_cap=len(places) + 10))  # this load is spaced, not a full loop
         return self
 
     def samples(self, edit: Callable[[int, dict[str, Any]], None] = lambda n, row: None, *, silent: tuple[int, int] = (0, 0)) -> Soak:

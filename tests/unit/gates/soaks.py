@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.bundles import Evidence, record_injection
-from tests.bundles.job import ticked
-from tests.unit.gates.even_soak import PAGE, PERIOD, SLOT, WINDOW, WINDOWS, S, Soak
+from tests.bundles.job import MODEL_LABELS, ticked
+from tests.unit.gates.even_soak import BETWEEN, PAGE, PERIOD, WINDOW, WINDOWS, S, Soak
 
 KIB, MS = 1024, 10**6
+HITS = f"vllm:external_prefix_cache_hits_total{MODEL_LABELS}"
 
 
 def load(**more: Any) -> Evidence:
@@ -22,7 +23,7 @@ def samples(edit: Callable[[int, dict[str, Any]], None], **more: Any) -> Evidenc
 
 def restarts(number: int) -> Evidence:
     soak = Soak().load(paused=(3, 6)[:number]).samples()
-    lows = [soak.start + w * WINDOW - SLOT + 3 * S for w in (3, 6)[:number]]
+    lows = [soak.start + w * WINDOW - BETWEEN for w in (3, 6)[:number]]
     rows = [{"event": f"load_gap:b007-0001:{low}", "kind": "site_fault", "text": "断电", "approved": True, "missing": []} for low in lows]
     return soak.evidence.inputs(lambda d: d.update(rig_causes=rows))
 
@@ -72,9 +73,9 @@ def files_of_the_tier(level: int) -> Evidence:
 def fading(off: int) -> Evidence:
     """Let the tier's share of twelve windows fall along a line by a tenth of its middle; the tokens of a middle window are moved by `off`.
 
-    Twenty requests of 32768 stored tokens are answered in a window, in the last one ten more.
+    Twenty requests of 32768 stored tokens are answered in a window.
     """
-    grown = [(231 - 2 * w) * 2800 * (3 if w == WINDOWS - 1 else 2) // 2 + off * (w == 5) for w in range(WINDOWS)]
+    grown = [(231 - 2 * w) * 2800 + off * (w == 5) for w in range(WINDOWS)]
     so_far = [sum(grown[: w + 1]) for w in range(WINDOWS)]
 
     def edit(n: int, row: dict[str, Any]) -> None:
@@ -82,6 +83,24 @@ def fading(off: int) -> Evidence:
         row["metrics"] = dict.fromkeys(row["metrics"], str(so_far[window] if n else 0))
 
     return Soak({"validity": {"external_hits_min": "0.9"}}).load().samples(edit).evidence
+
+
+def recovered(off: int) -> Evidence:
+    """Let the tier have served three quarters of what the load had stored, and `off` tokens more; the GPU cache served none.
+
+    Of the 250 requests one asked a prefix that was never stored.
+    """
+    tokens = 249 * 32768 * 3 // 4 + off
+    soak = Soak({"validity": {"external_hits_min": "0.75"}}).load()
+    soak.samples(lambda n, row: row["metrics"].update({HITS: str(tokens * min(n, WINDOWS * WINDOW // PERIOD) // (WINDOWS * WINDOW // PERIOD))}))
+
+    def around(rows: list[dict[str, Any]]) -> None:
+        before = next(row["metrics"][HITS] for row in rows if (row["when"], row["phase"]) == ("before", "soak"))
+        for row in rows:
+            if (row["when"], row["phase"]) == ("after", "soak"):
+                row["metrics"][HITS] = str(int(float(before)) + tokens)
+
+    return soak.evidence.lines("soak", "counters.jsonl", around)
 
 
 def busy(thousandths: int) -> Evidence:

@@ -29,6 +29,7 @@ from tests.unit.gates.soaks import (
     injected,
     leak,
     load,
+    recovered,
     restarts,
     rising,
     silence,
@@ -42,7 +43,7 @@ PASS, FAIL, INCONCLUSIVE, INVALID = Verdict.PASS, Verdict.FAIL, Verdict.INCONCLU
 
 NONE = {0: PASS, 1: FAIL}
 LATER, EARLIER = {-1: PASS, 0: PASS, 1: FAIL}, {1: PASS, 0: PASS, -1: FAIL}
-# (check, its evidence at a value, {value: verdict}); where a figure is made from many, the value is the distance from the limit in ns or tokens
+# (check, its evidence at a value, {value: verdict}); where a figure is made from many, it is the distance from the limit in ns, requests or tokens
 TABLE: list[tuple[str, Callable[[int], Evidence], dict[int, Verdict]]] = [
     ("g4.evidence", without, {0: PASS, 1: INCONCLUSIVE}),
     ("g4.validity", idle, {0: PASS, 1: INVALID}),
@@ -50,15 +51,16 @@ TABLE: list[tuple[str, Callable[[int], Evidence], dict[int, Verdict]]] = [
     ("g4.clock_restarts", restarts, {0: PASS, 1: PASS, 2: INCONCLUSIVE}),
     ("g4.engine_restarts", another_process, NONE),
     ("g4.error_rate", failures, {11: PASS, 12: PASS, 13: FAIL}),
+    ("g4.recovery", recovered, {1: PASS, 0: PASS, -1: FAIL}),
     ("g4.error_budget_short", in_a_row, {2: PASS, 3: PASS, 4: FAIL}),
     ("g4.error_budget_long", in_a_row, {5: PASS, 6: PASS, 7: FAIL}),
     ("g4.drift_ttft_p50", lambda off: load(ttft=lambda w: 2000 * MS if w < 6 else 2100 * MS + off), LATER),
-    ("g4.drift_throughput", lambda off: load(tokens=lambda w: 2100 + off if w < 6 else 2000), LATER),
+    ("g4.drift_throughput", lambda off: load(requests=lambda w: 21 + off if w < 6 else 20), LATER),
     ("g4.drift_ttft_p99", lambda off: load(ttft=lambda w: 2000 * MS if w < 6 else 2100 * MS + off), LATER),
     ("g4.excursion_ttft_p50", lambda off: load(ttft=straight(lambda w: 2090 * MS + 20 * MS * w, off)), EARLIER),
-    ("g4.excursion_throughput", lambda off: load(tokens=straight(lambda w: 2310 - 20 * w, off)), EARLIER),
+    ("g4.excursion_throughput", lambda off: load(requests=straight(lambda w: 231 - 2 * w, off)), EARLIER),
     ("g4.steady_ttft_p50", lambda off: load(ttft=uneven(2000 * MS, 400 * MS, off)), LATER),
-    ("g4.steady_throughput", lambda off: load(tokens=uneven(2000, 400, off)), LATER),
+    ("g4.steady_throughput", lambda off: load(requests=uneven(20, 4, off)), LATER),
     ("g4.leak", leak, {345_601: PASS, 345_600: PASS, 345_599: FAIL}),
     ("g4.leak_fds", handles("fds"), {17_281: PASS, 17_280: PASS, 17_279: FAIL}),
     ("g4.leak_threads", handles("threads"), {17_281: PASS, 17_280: PASS, 17_279: FAIL}),
@@ -69,8 +71,8 @@ TABLE: list[tuple[str, Callable[[int], Evidence], dict[int, Verdict]]] = [
     ("g4.corrected_bits", lambda n: paused(load(), ["soak"], 40, bits=n), {2_399_999: PASS, 2_400_000: PASS, 2_400_001: FAIL}),
     ("g4.port_errors", lambda n: paused(load(), ["soak"], 40, errors=n), NONE),
     ("g4.clock_steps", lambda ns: stepped(load(), "soak", ns), {127_999_999: PASS, 128_000_000: PASS, 128_000_001: FAIL}),
-    ("g4.page_cache_growth", lambda n: cached(load(), ["soak"], n), {5_033_164: PASS, 5_033_165: FAIL}),  # of 50,331,648 bytes of files
-    ("g4.telemetry_coverage", silence(20, 25, 24_400 * MS), {-1: PASS, 0: PASS, 1: INCONCLUSIVE}),
+    ("g4.page_cache_growth", lambda n: cached(load(), ["soak"], n), {6_291_456: PASS, 6_291_457: FAIL}),  # of 62,914,560 bytes of files
+    ("g4.telemetry_coverage", silence(20, 25, 24_410 * MS), {-1: PASS, 0: PASS, 1: INCONCLUSIVE}),
     ("g4.telemetry_gap", silence(20, 33, 60 * S), {-1: PASS, 0: PASS, 1: INCONCLUSIVE}),
     ("g4.counter_aer_fatal", counted, NONE),
     ("g4.sentinel_answers", answers, NONE),

@@ -98,7 +98,7 @@ def test_a_labelled_injection_is_judged_by_its_own_check():
         record_injection(e, "engine-restart", low, high)
         telemetry(crash)(e)
 
-    planned = {"label": "engine-restart", "action": "engine-restart", "at": "11 h", "lasts": "1 h"}
+    planned = {"label": "engine-restart", "action": "engine-restart", "at": "15 h", "lasts": "1 h"}
     document = soak(edit=injected, plan=soak_plan({"g4": {"injections": [planned]}}))
     assert document["verdict"] == "pass"
     assert checks(document)["g4.injection_1"]["verdict"] == "pass"

@@ -261,7 +261,7 @@ def test_an_injection_covers_what_it_disturbs_and_not_a_hang_that_outlasts_it(ho
         hang(e, hours)
         record_injection(e, "path-down", begin(e) + 3 * HOUR, begin(e) + int(3.2 * HOUR))
 
-    document = soak(injected, hours=30, planned=(PLANNED,))
+    document = soak(injected, hours=30, planned=({**PLANNED, "at": "3 h"},))
     assert check(document, "clock_restarts")["verdict"] == document["verdict"] == verdict
 
 
@@ -332,7 +332,7 @@ def test_the_record_of_an_injection_is_missed_when_it_or_an_exit_code_is_left_ou
 
     def endless(e: Evidence) -> None:
         carried_out(e, end_exit=None)
-        planned = [{"label": PLANNED["label"], "action": "path-down", "at_s": 5, "seconds": 1, "start": ["pull"], "stop": None}]
+        planned = [{"label": PLANNED["label"], "action": "path-down", "at_s": 5, "seconds": 0.5, "start": ["pull"], "stop": None}]
         e.json("soak", "job.json", lambda d: d.update(soak={**(d.get("soak") or {}), "injections": planned}))
 
     assert soak(endless, planned=(PLANNED,))["verdict"] == "pass"

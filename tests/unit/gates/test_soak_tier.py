@@ -6,14 +6,18 @@ from gates.judge import judge
 from tests.bundles import g4_evidence
 
 EXTERNAL, LOCAL = "vllm:external_prefix_cache_hits_total", "vllm:prefix_cache_hits_total"
+STORED = "vllm:kv_offload_store_bytes_total"
 
 
 def named(metrics, name):
     return next(key for key in metrics if key.startswith(name))
 
 
-def served(share, *, local=0.0):
-    """Return the standing of the claim, and the verdict, of a soak in which the tier served a share of its tokens and the GPU cache another."""
+def served(share, *, local=0.0, stored=1.0):
+    """Return the standing of the claim, and the verdict, of a soak in which the tier served a share of its tokens and the GPU cache another.
+
+    `local` None: the engine does not tell what its GPU cache served. `stored`: the share of the bytes of its prefixes that was stored.
+    """
     evidence = g4_evidence()
     rows = [r for r in evidence.rows("soak", "counters.jsonl") if r["phase"] == "soak"]
     before, after = (r["metrics"] for r in rows)
@@ -24,7 +28,11 @@ def served(share, *, local=0.0):
         for row in lines:
             if (row["phase"], row["when"]) == ("soak", "after"):
                 row["metrics"][key] = str(low + whole * share)
-                row["metrics"][hbm] = str(float(before[hbm]) + whole * local)
+                row["metrics"][hbm] = str(float(before[hbm]) + whole * (local or 0))
+            if local is None:
+                del row["metrics"][named(row["metrics"], LOCAL)]
+            if row["phase"] == "store":
+                row["metrics"][named(row["metrics"], STORED)] = str(int(float(row["metrics"][named(row["metrics"], STORED)]) * stored))
         return lines
 
     def samples(lines):
@@ -49,8 +57,18 @@ def test_a_soak_that_fits_into_the_gpu_cache_says_nothing_about_the_tier(share, 
     assert share == 0 or "from the GPU cache" in reason
 
 
-def test_what_neither_tier_nor_gpu_cache_served_is_not_known_and_never_a_pass():
-    assert served(0.5)[:2] == ("unknown", "inconclusive")
+@pytest.mark.parametrize(("share", "local"), [(0.5, 0.0), (0.5, 0.3), (0.0, 0.0)])
+def test_what_neither_tier_nor_gpu_cache_served_was_lost_by_the_product(share, local):
+    """Whatever the GPU cache served is put to the tier's credit: even so it falls short."""
+    assert served(share, local=local)[:2] == ("breached", "fail")
+
+
+def test_what_was_never_stored_whole_is_not_laid_on_the_product():
+    assert served(0.5, stored=0.5)[:2] == ("breached", "invalid")
+
+
+def test_where_the_gpu_cache_does_not_tell_what_it_served_nobody_is_blamed():
+    assert served(0.5, local=None)[:2] == ("unknown", "inconclusive")
 
 
 def test_the_smaller_of_what_samples_and_counters_tell_decides():
