@@ -66,7 +66,7 @@ def _load_errors(data: Findings, standing: Standing) -> CheckResult:
     in_tokens = any(family_of(run.metrics_names or ()) in COUNTED_IN_TOKENS for run in data.of("candidate"))
     loads = Text("{n} KV loads failed (none may){w}.", "{n} 次 KV 加载失败（不应有）{w}。")
     tokens = Text("The KV of {n} tokens was found and could not be loaded (none may){w}.", "{n} 个词元的 KV 命中但加载失败（不应有）{w}。")
-    names = ", ".join(sorted({name for name, more in counts if more}))
+    names = ", ".join(sorted({name.partition("{")[0] for name, more in counts if more}))
     where = Text(": {s}", "：{s}").fill(s=names) if names else Text("", "")
     reason = (tokens if in_tokens else loads).fill(n=total, w=where)
     return replace(blank, change=None, verdict=Verdict.PASS if total == 0 else Verdict.FAIL, reason=reason, value=total, margin=-total)

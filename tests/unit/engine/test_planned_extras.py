@@ -55,11 +55,11 @@ def test_cells_come_with_the_settings_of_their_arm_and_of_the_simulated_rack():
 
 
 def test_an_attendant_has_the_cells_of_the_job_that_it_serves_but_for_its_clients_and_knows_whether_that_is_a_soak():
-    plan, place = parse_plan({"workload": {"cells": ["checkpoint", "fio"]}}), {"host": "gpu01", "address": "10.0.0.11", "port": 18460}
+    plan, place = parse_plan({"workload": {"cells": ["checkpoint", "fio"]}}), {"name": "gpu01", "attend": {"address": "10.0.0.11", "port": 18460}}
     site = {"cells": {"checkpoint": {"bytes": 9}, "fio": {"bytes": 9}}}
     made = job(run_step(plan, key="run-2", arm="candidate", run_index=2, prompts="g3", store=True), site)
     made["cells"].append({"cell": "client", "tool": "aiperf", "argv": ["aiperf"], "result": "r.json", "file": "client-aiperf-c8.json"})
-    assert [row["cell"] for row in check(arm_driven(made, "load01", place))["cells"]] == ["checkpoint", "fio", "client"]
+    assert [row["cell"] for row in check(arm_driven(made, "load01", [place], [made["engine"]]))["cells"]] == ["checkpoint", "fio", "client"]
     attendant = check(arm_attend(made, place))
     assert (attendant["cells"], attendant["soak"]) == (made["cells"][:2], None)
     with pytest.raises(ProbeError, match="a client drives the engine from the load generator"):

@@ -10,7 +10,7 @@ from typing import Any
 
 from gates.plan_model import EVIDENCE_GROUPS
 
-# As the tools and the kernel call them. Names with a dot, a slash, an underscore, a hyphen or an equals sign are files, fields and parameters.
+# As the tools and the kernel call them. Names with a dot, a slash, an underscore, a hyphen, a colon or an equals sign are files, fields and parameters.
 TOOLS = {
     "fio",
     "smartctl",
@@ -47,13 +47,13 @@ FIELDS = {
     "chat",
     "choices",
 }
-KEYS = {"device", "transport", "model"}  # of an arm and an engine
+KEYS = {"device", "transport", "model", "framework"}  # of an arm and an engine
 FILE_SYSTEMS = {"xfs", "nfs", "ext4", "tmpfs"}
 UNITS = {"min"}
 RESULTS = {"metadata", "completed", "errored", "incomplete", "results", "successes", "filesystems"}
 TERMS = {*EVIDENCE_GROUPS} | TOOLS | STATES | FIELDS | KEYS | FILE_SYSTEMS | RESULTS | UNITS
 HAN = re.compile(r"[\u4e00-\u9fff]")
-WORD = re.compile(r"(?<![\w./=-])[a-z]{3,}(?![\w./=-])")
+WORD = re.compile(r"(?<![\w./=:-])[a-z]{3,}(?![\w./=-]|:\w)")
 QUOTED = re.compile(r"“[^”]*”|JSON 之前有文字：.*|字段 \S+|：Expecting [^）]*")  # a line, a field's name, the parser's own words
 
 

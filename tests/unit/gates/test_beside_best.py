@@ -100,5 +100,5 @@ def test_a_soak_with_one_bad_hour_does_not_pass_and_says_what_it_was_held_agains
 
 @pytest.mark.parametrize(("window", "verdict"), [(0, "pass"), (1, "inconclusive"), (5, "inconclusive")])
 def test_the_window_in_which_the_load_begins_lacks_what_was_under_way_and_is_no_level_of_throughput(window, verdict):
-    soak = Soak().load(tokens=lambda w: 1700 if w == window else 2000).samples()
+    soak = Soak().load(requests=lambda w: 17 if w == window else 20).samples()
     assert next(c["verdict"] for c in judge(soak.evidence.bundle())["checks"] if c["id"] == "g4.drift_throughput") == verdict

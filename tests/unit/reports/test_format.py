@@ -95,8 +95,8 @@ def _declared_without_unit() -> list[tuple[str, str, dict[str, Any]]]:
     return checks + claims
 
 
-# What is divided and is still no part of something: one figure as a multiple of another.
-_FACTORS = {"ttft_p99_ratio", "tpot_p99_ratio", "device_bytes"}
+# What is divided and is still no part of something: one figure as a multiple of another, and a bit error ratio, which is told in powers of ten.
+_FACTORS = {"corrected_bit_ratio", "ttft_p99_ratio", "tpot_p99_ratio", "device_bytes"}
 
 
 def test_over_all_gates_a_limit_that_is_a_count_or_a_name_is_never_a_percentage_and_a_share_always_is() -> None:
