@@ -10,7 +10,7 @@ from typing import Any
 
 from gates.plan_model import EVIDENCE_GROUPS
 
-# As the tools and the kernel call them. Names with a dot, a slash, an underscore, a hyphen, a colon or an equals sign are files, fields and parameters.
+# As the tools and the kernel call them. Names with a dot, slash, underscore, hyphen, colon or equals sign are files, fields and parameters.
 TOOLS = {
     "fio",
     "smartctl",
