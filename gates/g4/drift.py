@@ -63,10 +63,10 @@ def _values(soak: Soak, windows: Sequence[Slice], name: str) -> list[Fraction]:
 
 
 def slow_windows(soak: Soak, usable: Sequence[Slice]) -> list[Slice]:
-    """Return the windows with too few requests that were under load all the time, where most windows have enough: the requests took too long.
+    """Return the windows with too few requests that were under load all the time, where others have enough: the requests took too long.
 
-    What broke the run of the load (a gap, an outage) leaves a gap: the soak's clock says what it was. Where most windows have too few, it is
-    the plan's load that is thin, and nothing tells a slow window from another.
+    What broke the run of the load (a gap, an outage) leaves a gap: the soak's clock says what it was. Fewer windows with enough requests than
+    a level takes are nothing to hold a slow one against.
     """
     least = soak.plan.g4.window_requests_min
     stops = [b for b in soak.line.breaks if b.boot == soak.line.boot_id and b.kind in ("load_gap", "outage")]
@@ -77,7 +77,7 @@ def slow_windows(soak: Soak, usable: Sequence[Slice]) -> list[Slice]:
         and not soak.injected(soak.line.boot_id, s.start_ns, s.start_ns + soak.width_ns)
         and not any(b.from_ns < s.start_ns + soak.width_ns and b.to_ns > s.start_ns for b in stops)
     ]
-    return slow if len(usable) > len(slow) else []
+    return slow if len(usable) >= soak.plan.g4.change_point.windows_min else []
 
 
 def _full(windows: Sequence[Slice]) -> bool:

@@ -16,8 +16,8 @@ from gates.g4.declared import DURATION
 from gates.g4.drift import drift
 from gates.g4.hits import hits_trend, watched
 from gates.g4.injected import injection_checks
-from gates.g4.parts import part_checks
 from gates.g4.own_word import not_in_order, unprepared
+from gates.g4.parts import part_checks
 from gates.g4.recovery import recovery
 from gates.g4.sentinel import sentinel, windows
 from gates.g4.series import Soak, slices

@@ -65,6 +65,7 @@ def _in_memory(plan: Plan, run: Run) -> Iterator[Problem]:
         elif resident > limit * size:
             share = percent(Decimal(resident) / size if size else Decimal(1), limit)
             text = Text(
-                "{p}: after cooling {v} of the stored KV lay in the page cache (at most {l}).", "{p}：冷却后仍有 {v} 的已存 KV 驻留页缓存（上限 {l}）。"
+                "{p}: after cooling {v} of the stored KV lay in the page cache (at most {l}).",
+                "{p}：冷却后仍有 {v} 的已存 KV 驻留页缓存（上限 {l}）。",
             )
             yield Problem("not_cold", text.fill(p=where, v=share, l=percent(limit)), where)

@@ -150,7 +150,7 @@ def left_out() -> Evidence:
 
 
 def failed_left_out(*untouched: str) -> Evidence:
-    """Let more requests fail than may, none of which the engine counted, and take all of them out of the journal; some witnesses are left as they were."""
+    """Let more requests fail than may, and take them out of the journal; the engine did not count them, and some witnesses are left as they were."""
     evidence = failures(14)
     kept = {name: evidence.files[evidence.path("soak", name)] for name in untouched}
     prompts = {row["seq"]: row["prompt"] for row in evidence.rows("soak", "records.jsonl")}
@@ -202,7 +202,12 @@ def one_process(kind: str) -> Evidence:
 
 def collapse(requests: int) -> Evidence:
     """Let so few requests end in the last window, on which the load was all the time; a twelfth of the windows may be left out."""
-    return Soak({"g4": {"coverage_min": "0.9"}}).load(requests=lambda w: requests if w == WINDOWS - 1 else 20).samples().evidence
+    return (
+        Soak({"g4": {"coverage_min": "0.9", "change_point": {"windows_min": 4}}})
+        .load(requests=lambda w: requests if w == WINDOWS - 1 else 20)
+        .samples()
+        .evidence
+    )
 
 
 def twice() -> Evidence:
