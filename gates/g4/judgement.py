@@ -118,9 +118,9 @@ def _not_agreed(plan: Plan, labelled: Sequence[Injection]) -> list[Problem]:
     agreed, out = Counter(planned.label for planned in plan.g4.injections), []
     for label, number in sorted(Counter(found.label for found in labelled).items()):
         if not agreed[label]:
-            text = Text("{p} names the injection {l}, which the plan does not.", "{p} 所列的注入 {l} 不在计划中。")
+            text = Text("{p} names the injection {l}, which the plan does not.", "{p} 所列的注入“{l}”不在计划中。")
         else:
-            text = Text("{p} has the injection {l} {n} times; the plan has it {a} times.", "{p} 所列的注入 {l} 有 {n} 次；计划中为 {a} 次。")
+            text = Text("{p} has the injection {l} {n} times; the plan has it {a} times.", "{p} 所列的注入“{l}”有 {n} 次；计划中为 {a} 次。")
         if number > agreed[label]:
             out.append(Problem("injections", text.fill(p=INPUTS, l=label, n=number, a=agreed[label]), INPUTS))
     return out

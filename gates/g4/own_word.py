@@ -44,7 +44,7 @@ def _complaints(run: Run, rows: Any) -> Iterator[Problem]:
         named = [name for name in _PROBLEMS if at(row, "detail", name) is not None]
         if row.get("ok") is True and not named:
             continue
-        text = Text("{p}: by the probe's own word the phase {n} was not in order: {w}.", "{p}：探针自身记录阶段 {n} 未正常完成：{w}。")
+        text = Text("{p}: by the probe's own word the phase {n} was not in order: {w}.", "{p}：探针自身记录阶段“{n}”未正常完成：“{w}”。")
         yield Problem("not_in_order", text.fill(p=where, n=str(row.get("phase")), w=_why(row, named)), where)
 
 
