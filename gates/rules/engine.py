@@ -71,7 +71,7 @@ def _compared(what: str, want: Any, told: Any, same: bool) -> Iterator[tuple[str
     if told is None or told == "":
         yield what, None
     elif not same:
-        text = Text("the engine's {k} is {v}; the plan sealed {w} (platform.{k}).", "引擎的 {k} 为 {v}；计划封存的为 {w}（platform.{k}）。")
+        text = Text("the engine's {k} is {v}; the plan sealed {w} (platform.{k}).", "引擎的 {k} 为“{v}”；计划封存的为“{w}”（platform.{k}）。")
         yield what, text.fill(k=what if what != "version" else "framework", v=str(told)[:120], w=want)
 
 
