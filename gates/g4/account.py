@@ -13,6 +13,7 @@ import numpy as np
 
 from gates.engine_counters import GENERATED, PROMPT, SERVED
 from gates.g4.series import Soak
+from gates.g4.witnesses import witnesses
 from gates.model import ClaimResult, ClaimStatus
 from gates.readers.prometheus import called, exposes, growth
 from gates.readers.soak_records import SoakRecords
@@ -31,7 +32,7 @@ _WHAT = {
 
 
 def requests_accounted(soak: Soak, run: Run) -> ClaimResult:
-    """Return the claim that the journal holds what the engine served, no request twice and none left out.
+    """Return the claim that the journal holds what the engine served, no request twice and none left out, those that failed neither (`witnesses`).
 
     In one process from before the load until after it, the engine must have counted no fewer than the requests without failure and no more than
     all of them: whether it counts one that failed is its own affair. So with its prompt tokens and output tokens. Over several processes (an
@@ -46,6 +47,7 @@ def requests_accounted(soak: Soak, run: Run) -> ClaimResult:
                 "{n} requests are on record twice: the same prompt sent at the same moment.", "{n} 个请求被记录两次：同一提示在同一时刻发出。"
             )
             yield Finding(ClaimStatus.BREACHED, reason.fill(n=twice), Decimal(twice), run.key, None, _files(run))
+        yield from witnesses(soak, run)
         one = len(soak.line.boots) == 1 and len(soak.telemetry.lives) == 1
         pair = run.pack.counter_pair("soak", soak.plan.g4.tier)
         yield from _around(soak, run, pair) if one and pair is not None else _by_process(soak, run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 
@@ -13,7 +14,7 @@ from gates.g4.timeline import APPROVED
 from gates.model import CheckResult
 from gates.readers.soak_records import SoakRecords
 from gates.readers.soak_telemetry import DEAD, UNSEEN
-from gates.readers.strict import count
+from gates.readers.strict import at, count
 from gates.rules.estimates import NS, beside, percent
 from gates.rules.standing import Standing
 from gates.rules.trends import worst_burn
@@ -21,6 +22,7 @@ from gates.text import Text
 
 _HOUR = 3600
 CRASHES = ("engine_exit", "oom", "oom_kill", "core_dump")  # events of the probe that say that the product ended by itself
+RESTART = "engine_restart"  # its event for each process that it found in the place of another: it follows an exit, and tells of the same end
 _OUTSIDE = Text("requests outside the labelled injections would tell", "标记的注入之外的请求方可判定")
 _SHORT = 12  # a window of the error budget must still burn in its last twelfth (SRE workbook: 1 h with 5 min, 6 h with 30 min)
 
@@ -64,6 +66,15 @@ def soak_clock(soak: Soak, standing: Standing) -> CheckResult:
         others = Text(f" ({more} more such events.)", f"（另有 {more} 个此类事件。）") if more else Text("", "")
         reason = Text(first.lacks.en + others.en, first.lacks.zh + others.zh)
         return untold(blank, standing, reason=reason, change=APPROVED, value=value, margin=margin)
+    reboots, seen = _reboots_told(soak)
+    if reboots >= seen:
+        reason = Text(
+            "The probe recorded {r} reboots of the host, and the soak's files are of {n} boots: which of the two is so, nothing tells.",
+            "探针记录主机重启 {r} 次，而稳定性运行的文件仅来自 {n} 次开机：二者何者属实无法判断。",
+        ).fill(r=reboots, n=seen)
+        change = Text("files of every boot, as the host wrote them, would tell", "由主机原样写下的各次开机文件方可判定")
+        events = replace(blank, evidence=(*files, *soak.files("events.jsonl", "phases.jsonl")))
+        return untold(events, standing, reason=reason, change=change, value=value, margin=margin)
     restarts = [b for b in line.breaks if b.approved]
     if not restarts:
         labelled = len(line.boots) - 1
@@ -81,6 +92,16 @@ def soak_clock(soak: Soak, standing: Standing) -> CheckResult:
         change = Text("a new attempt whose clock restarts at most {m} times would tell", "重新计时不超过 {m} 次的新尝试方可判定").fill(m=most)
         return untold(blank, standing, reason=reason, change=change, value=value, margin=margin)
     return answer(blank, standing, met=True, value=value, reason=reason, margin=margin)
+
+
+def _reboots_told(soak: Soak) -> tuple[int, int]:
+    """Return how many reboots the probe's own events tell of, and how many boots any of the soak's journals names."""
+    events = [e for e in soak.pack.events if e.get("kind") == "host_rebooted"]
+    before = [count(at(e, "detail", "boots_before")) or 0 for e in events]
+    stored = soak.pack.stored.boots if soak.pack.stored is not None else ()
+    boots = {*soak.records.boots, *soak.telemetry.boots, *stored}
+    boots |= {str(row["boot_id"]) for row in soak.pack.phases if row.get("boot_id") is not None}
+    return max([len(events), *before]), len(boots)
 
 
 def error_rate(soak: Soak, standing: Standing) -> CheckResult:
@@ -184,9 +205,10 @@ def engine_restarts(soak: Soak, standing: Standing) -> CheckResult:
         dead += bool(gone)
         changes += len(other)
         ends += [(soak.line.hour(ns, boot.id), boot.id) for ns in (*gone[:1], *other[:1])]
-    crashes = [e for e in soak.pack.events if e.get("kind") in CRASHES and not soak.injected(str(e.get("boot_id")), count(e.get("mono_ns")) or 0)]
-    ends += [(soak.line.hour(count(e.get("mono_ns")) or soak.line.start_ns, str(e.get("boot_id"))), "") for e in crashes]
-    number = max(changes, len(crashes), dead)
+    told = [e for e in soak.pack.events if not soak.injected(str(e.get("boot_id")), count(e.get("mono_ns")) or 0)]
+    crashes, again = [e for e in told if e.get("kind") in CRASHES], [e for e in told if e.get("kind") == RESTART]
+    ends += [(soak.line.hour(count(e.get("mono_ns")) or soak.line.start_ns, str(e.get("boot_id"))), "") for e in (*crashes, *again)]
+    number = max(changes, len(crashes), len(again), dead)
     if number:
         reason = Text("The engine's process ended {n} times, first at hour {h}.", "引擎进程退出 {n} 次，首次在第 {h} 小时。").fill(
             n=number, h=f"{min(ends)[0]:.2f}"

@@ -1,4 +1,7 @@
-"""The checks of change over time: level, trend, steadiness. Windows without enough requests are gaps and stay gaps."""
+"""The checks of change over time: level, trend, steadiness.
+
+A window without enough requests is a gap and stays one, but where it was under load: then its requests took too long, and it is a slow one.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from gates.g4.answers import answer, check, untold
 from gates.g4.series import Slice, Soak
 from gates.model import CheckResult
 from gates.rules.beside_best import Beside, beside_best
-from gates.rules.estimates import beside, percent
+from gates.rules.estimates import NS, beside, percent
 from gates.rules.levels import Stretch, bad_start, late_fall, worst_stretch
 from gates.rules.standing import Standing
 from gates.rules.trends import middle_of, spread_and_slope, steady_state, theil_sen
@@ -32,18 +35,54 @@ def drift(soak: Soak, standing: Standing) -> list[CheckResult]:
     The level of TTFT p99 only informs: no limit of it is agreed, and it is held against that of the medians.
     """
     usable, few = usable_windows(soak)
+    slow = slow_windows(soak, usable)
+    shown, short = sorted([*usable, *slow], key=lambda s: s.index), too_few(soak, len(usable), few)
     out = []
     for name, upwards in (("ttft_p50", True), ("throughput", False)):
-        values = [_value(s, name) or Fraction(0) for s in usable]
-        out.append(_level(soak, standing, name, usable, values, few, upwards=upwards))
-        points = [(s.index, v) for s, v in zip(usable, values, strict=True)]
-        out.append(_trend(soak, standing, name, points, few, upwards=upwards))
-    out.append(_level(soak, standing, "ttft_p99", usable, [_value(s, "ttft_p99") or Fraction(0) for s in usable], few, upwards=True))
+        values = _values(soak, shown, name)
+        out.append(_level(soak, standing, name, shown, values, short, upwards=upwards))
+        out.append(_trend(soak, standing, name, shown, values, short, upwards=upwards))
+    out.append(_level(soak, standing, "ttft_p99", shown, _values(soak, shown, "ttft_p99"), short, upwards=True))
     return [*out, *(_steady(soak, standing, name, {s.index for s in usable}) for name in _SHOWN)]
 
 
 def _value(window: Slice, name: str) -> Fraction | None:
     return {"ttft_p50": window.ttft_p50, "ttft_p99": window.ttft_p99, "throughput": window.output_per_s}[name]
+
+
+def _values(soak: Soak, windows: Sequence[Slice], name: str) -> list[Fraction]:
+    """Return a figure of each window, of a slow one by however few requests ended in it.
+
+    Where none did, no figure may be a better one: its TTFT is the window's whole length, or the largest on record, its throughput one token.
+    """
+    if name == "throughput":
+        return [w.output_per_s or Fraction(NS, soak.width_ns) for w in windows]
+    told = [w.few_p50 if name == "ttft_p50" else w.few_p99 for w in windows]
+    most = max([Fraction(soak.width_ns), *(v for v in told if v is not None)])
+    return [most if v is None else v for v in told]
+
+
+def slow_windows(soak: Soak, usable: Sequence[Slice]) -> list[Slice]:
+    """Return the windows with too few requests that were under load all the time, where others have enough: the requests took too long.
+
+    What broke the run of the load (a gap, an outage) leaves a gap: the soak's clock says what it was. Fewer windows with enough requests than
+    a level takes are nothing to hold a slow one against.
+    """
+    least = soak.plan.g4.window_requests_min
+    stops = [b for b in soak.line.breaks if b.boot == soak.line.boot_id and b.kind in ("load_gap", "outage")]
+    slow = [
+        s
+        for s in soak.slices
+        if s.requests < least
+        and not soak.injected(soak.line.boot_id, s.start_ns, s.start_ns + soak.width_ns)
+        and not any(b.from_ns < s.start_ns + soak.width_ns and b.to_ns > s.start_ns for b in stops)
+    ]
+    return slow if len(usable) >= soak.plan.g4.change_point.windows_min else []
+
+
+def _full(windows: Sequence[Slice]) -> bool:
+    """Return whether there is no slow window among them."""
+    return all(w.ttft_p50 is not None for w in windows)
 
 
 def usable_windows(soak: Soak) -> tuple[list[Slice], int]:
@@ -77,22 +116,22 @@ def more_windows(soak: Soak) -> Text:
 
 
 def _level(
-    soak: Soak, standing: Standing, name: str, windows: Sequence[Slice], values: Sequence[Fraction], few: int, *, upwards: bool
+    soak: Soak, standing: Standing, name: str, windows: Sequence[Slice], values: Sequence[Fraction], short: Text | None, *, upwards: bool
 ) -> CheckResult:
+    """Hold the level against its limit. Too few windows with enough requests are no pass, and yet a fail where they, with the slow ones, show it."""
     limit, rule, shown = soak.plan.g4.hourly_drift_max, soak.plan.g4.change_point, _SHOWN.get(name, _TAIL)
     blank = check(soak, f"drift_{name}", soak.files("records.jsonl"))
-    short = too_few(soak, len(values), few)
-    if short:
-        return untold(blank, standing, reason=short, change=more_windows(soak))
 
     def ask(find: Callable[..., Stretch | None]) -> Stretch | None:
         return find(values, upwards=upwards, least=rule.windows_min, p_max=float(rule.p_max), over=Fraction(limit))
 
+    enough = len(values) >= 2 * rule.windows_min
+    found = ask(worst_stretch) if enough else None
+    exact = Fraction(0) if found is None else found.size
+    if short and (exact <= limit or _full(windows)):
+        return untold(blank, standing, reason=short, change=more_windows(soak))
     # Requests count where they end, so the window in which the load begins lacks those that were under way: no level of throughput by itself.
     begins = int(name == "throughput" and windows[0].index == 0)
-
-    found = ask(worst_stretch)
-    exact = Fraction(0) if found is None else found.size
     if exact <= limit:
         doubts = ((late_fall, _LATE, _MORE), (bad_start, _EARLY, _BEGINS), (partial(beside_best, first=begins), _BESIDE, _ONE_LEVEL))
         for find, said, change in doubts:
@@ -136,16 +175,20 @@ def _hour(soak: Soak, windows: Sequence[Slice], n: int) -> str:
     return f"{soak.line.hour(at):.1f}"
 
 
-def _trend(soak: Soak, standing: Standing, name: str, points: Sequence[tuple[int, Fraction]], few: int, *, upwards: bool) -> CheckResult:
+def _trend(
+    soak: Soak, standing: Standing, name: str, windows: Sequence[Slice], values: Sequence[Fraction], short: Text | None, *, upwards: bool
+) -> CheckResult:
     limit, shown = soak.plan.g4.excursion_max, _SHOWN[name]
     blank = check(soak, f"excursion_{name}", soak.files("records.jsonl"))
-    short = too_few(soak, len(points), few)
-    fit = theil_sen(points, float(soak.plan.decision.confidence)) if short is None else None
-    if short or fit is None:
+    points = [(s.index, v) for s, v in zip(windows, values, strict=True)]
+    fit = theil_sen(points, float(soak.plan.decision.confidence)) if len(points) >= 2 * soak.plan.g4.change_point.windows_min else None
+    if fit is None:
         few_windows = Text("Too few windows for a trend.", "窗口过少，无法判断趋势。")
         return untold(blank, standing, reason=short or few_windows, change=more_windows(soak))
     change = fit[0] * (points[-1][0] - points[0][0]) / middle_of([v for _, v in points])
     exact = max(Fraction(0), change if upwards else -change)
+    if short and (exact <= limit or _full(windows)):
+        return untold(blank, standing, reason=short, change=more_windows(soak))
     adverse = beside(exact, limit)
     reason = Text(
         "A straight line through the windows changes {n} for the worse by {v} over the soak (at most {l}).",

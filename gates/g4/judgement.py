@@ -16,6 +16,7 @@ from gates.g4.declared import DURATION
 from gates.g4.drift import drift
 from gates.g4.hits import hits_trend, watched
 from gates.g4.injected import injection_checks
+from gates.g4.own_word import not_in_order, unprepared
 from gates.g4.parts import part_checks
 from gates.g4.recovery import recovery
 from gates.g4.sentinel import sentinel, windows
@@ -48,6 +49,7 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
     """Judge a G4 bundle against the steps that the gate declares."""
     gathered = gather(plan, bundle, declared)
     data, problems = gathered.findings, list(gathered.problems)
+    problems += [problem for run in data.runs for problem in unprepared(plan, run)]
     soak = _soak(plan, bundle, data.runs[0], problems) if data.runs else None
     found: tuple[ClaimResult, ...] = (
         *(tier_exercised(plan, run) for run in data.runs),
@@ -59,7 +61,7 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
     standing = Standing(not problems, claims)
     untold = (*not_tested(plan), *counters_left_out(plan))
     checks: list[CheckResult] = [
-        evidence_check("G4", plan, problems, len(wanted_files(bundle, declared)), data.runs),
+        evidence_check("G4", plan, [*problems, *(p for run in data.runs for p in not_in_order(run))], len(wanted_files(bundle, declared)), data.runs),
         validity_check("G4", plan, standing),
     ]
     if soak is None:

@@ -29,6 +29,8 @@ class Slice:
     ttft_p50: Fraction | None
     ttft_p99: Fraction | None  # nearest rank
     output_per_s: Fraction  # per second of the clock
+    few_p50: Fraction | None = None  # the same two of however few there are; None where there is none
+    few_p99: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,11 @@ def slices(plan: Plan, records: SoakRecords, line: Timeline) -> tuple[Slice, ...
     for index in range(int(total)):
         rows = order[edges[index] : edges[index + 1]]
         good = rows[kept.good[rows]]
-        ttft = kept.first[good] - kept.sent[good] if len(good) >= plan.g4.window_requests_min else None
+        every = _percentiles(kept.first[good] - kept.sent[good] if len(good) else None)
+        ttft = every if len(good) >= plan.g4.window_requests_min else (None, None)
         tokens = kept.tokens[good]
         rate = Fraction(int(tokens[tokens > 0].sum()) * NS, width)
-        out.append(Slice(index, line.start_ns + index * width, len(rows), len(rows) - len(good), *_percentiles(ttft), rate))
+        out.append(Slice(index, line.start_ns + index * width, len(rows), len(rows) - len(good), *ttft, rate, *every))
     return tuple(out)
 
 

@@ -12,7 +12,19 @@ The closed loop is simulated request by request: C workers, each sends its next 
 from __future__ import annotations
 
 from tests.bundles.evidence import Evidence
-from tests.bundles.gates import counted_again, g2_evidence, g3_evidence, g4_evidence, record_injection
+from tests.bundles.gates import counted_again, g2_evidence, g3_evidence, g4_evidence, record_injection, told_again
 from tests.bundles.truth import Truth, merged, small_plan, soak_plan
 
-__all__ = ["Evidence", "Truth", "counted_again", "g2_evidence", "g3_evidence", "g4_evidence", "merged", "record_injection", "small_plan", "soak_plan"]
+__all__ = [
+    "Evidence",
+    "Truth",
+    "counted_again",
+    "g2_evidence",
+    "g3_evidence",
+    "g4_evidence",
+    "merged",
+    "record_injection",
+    "small_plan",
+    "soak_plan",
+    "told_again",
+]

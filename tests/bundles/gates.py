@@ -92,7 +92,44 @@ def counted_again(evidence: Evidence) -> Evidence:
         for row in rows:
             row["metrics"][SERVED] = str(base[SERVED] + bisect_right(ends, row["mono_ns"]))
 
-    return evidence.lines("soak", "counters.jsonl", around).lines("soak", "telemetry.jsonl", samples)
+    return told_again(evidence.lines("soak", "counters.jsonl", around).lines("soak", "telemetry.jsonl", samples))
+
+
+def told_again(evidence: Evidence) -> Evidence:
+    """Let the driver have told of just those requests that a soak's journal has: at the end of each boot's load, by its sentinel, of its answers.
+
+    The rotation begins anew in each boot.
+    """
+    spec = next(s for s in g4_soak.steps(evidence.plan) if s.kind is StepKind.JOB)
+    rotating = sum(int(t["requests"]) for t in spec.params["tiers"])
+    turns: dict[str, list[tuple[int, int]]] = {}
+
+    def in_turn(rows: list[dict[str, Any]]) -> None:
+        for row in sorted((r for r in rows if r["phase"] == "soak" and r["prompt"] < rotating), key=lambda r: r["sent_ns"]):
+            before, this = turns.setdefault(row["boot_id"], []), (row["sent_ns"], row["prompt"])
+            if this not in before[-1:]:  # the same request twice keeps one number
+                before.append(this)
+            row["prompt"] = (len(before) - 1) % rotating
+
+    evidence.lines("soak", "records.jsonl", in_turn)
+    soak = [row for row in evidence.rows("soak", "records.jsonl") if row["phase"] == "soak"]
+
+    def ends(rows: list[dict[str, Any]]) -> None:
+        for row in (row for row in rows if row["phase"] == "soak"):
+            row["detail"]["requests"] = sum(r["boot_id"] == row["boot_id"] for r in soak)
+
+    def windows(rows: list[dict[str, Any]]) -> None:
+        for row in (row for row in rows if row["kind"] == "sentinel"):
+            mine = [r for r in soak if r["prompt"] >= rotating]
+            row["boot_id"] = mine[0]["boot_id"] if mine else row["boot_id"]
+            row["detail"].update(requests=len(mine), failed=sum(r["error"] is not None for r in mine))
+
+    def answers(client: dict[str, Any]) -> None:
+        last = evidence.rows("soak", "phases.jsonl")[-1]["boot_id"]
+        told = sum(r["error"] is None for r in soak if r["boot_id"] == last)
+        client["server_stamps"] = {"answers": told, "stamped": told if client["server_stamps"]["stamped"] else 0}
+
+    return evidence.lines("soak", "phases.jsonl", ends).lines("soak", "events.jsonl", windows).json("soak", "client.json", answers)
 
 
 def _runs(gate: str, truth: Truth, plan: Plan, steps: Callable[[Plan], tuple[StepSpec, ...]]) -> Evidence:

@@ -229,7 +229,7 @@ class Job:
         arm = {"engine.prefix_caching": True, "engine.max_model_len": 65536}
         if medium:
             arm |= {"engine.tier.threads": 8, "engine.tier.mount_path": f"/mnt/{medium}", "engine.tier.device": medium}
-        measured = [r for r in self.records if r["phase"] in ("measure", "soak")]
+        measured = [r for r in self.records if r["phase"] in ("measure", "soak") and r["error"] is None]
         documents = {
             "job.json": {
                 "schema": 1,

@@ -79,6 +79,12 @@ def planned_disturbances(spec: StepSpec) -> dict[str, Any]:
     return {"injections": rows} if rows else {}
 
 
+def asked(n: int, spec: StepSpec) -> int:
+    """Return the prompt number of the n-th request of a soak: one window of the sentinel, then the rotation, round and round."""
+    rotating, window = sum(int(t["requests"]) for t in spec.params["tiers"]), int(spec.params["sentinel"]["prefixes"]) + 1
+    return rotating + n if n < window else (n - window) % rotating
+
+
 class Soak(Job):
     """The soak of the candidate."""
 
@@ -109,6 +115,7 @@ class Soak(Job):
         for row in (r for r in self.records if r["phase"] == "soak"):
             if self.truth.fails(row["prompt"]):
                 row.update(error={"kind": "stream_error", "message": "KV transfer failed"}, first_text_ns=None, usage=None, finish_reason=None)
+            row["prompt"] = asked(row["prompt"], self.spec)
         self.scrape("after", "soak", tier)
         ends = sorted(row["end_ns"] for row in self.records if row["phase"] == "soak")
         telemetry = []
@@ -141,12 +148,14 @@ class Soak(Job):
                 }
             )
         self.now += 10**6
-        self.phase("soak", tier, began)
+        soak = [row for row in self.records if row["phase"] == "soak"]
+        sentinel = [row for row in soak if row["prompt"] >= rotating]
+        self.phase("soak", tier, began, seconds=self.seconds, requests=len(soak), rotate_prefixes=rotating, spacing_ns=0)
         window = {
             "window": 0,
             "from_ns": began,
-            "requests": 17,
-            "failed": 0,
+            "requests": len(sentinel),
+            "failed": sum(row["error"] is not None for row in sentinel),
             "ttft_p50_ns": 5_000_000,
             "compared": 16,
             "other_answers": [],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.bundles import Evidence, counted_again, record_injection
+from tests.bundles import Evidence, counted_again, record_injection, told_again
 from tests.bundles.job import WALL
-from tests.unit.gates.even_soak import PERIOD, WINDOW, S, Soak, plan_of
+from tests.unit.gates.even_soak import PERIOD, WINDOW, WINDOWS, S, Soak, plan_of
 from tests.unit.gates.soaks import MS, another_process, failures, idle, leak, load, recovered, restarts, samples, silence
 
 Row = dict[str, Any]
@@ -54,7 +54,7 @@ def reboot(differences: Row | None = None, at: int = HALF) -> Evidence:
         lost = [r for r in rows if not (r["phase"] == "soak" and r["sent_ns"] < when <= r["end_ns"])]
         return [{**r, "boot_id": EARLIER} if r["end_ns"] < when else r for r in lost]
 
-    return soak.evidence.lines("soak", "records.jsonl", requests, renumber=True)
+    return told_again(soak.evidence.lines("soak", "records.jsonl", requests, renumber=True))
 
 
 def over_a_reboot(name: str, first: int, second: int) -> Evidence:
@@ -149,6 +149,67 @@ def left_out() -> Evidence:
     return failures(14).lines("soak", "records.jsonl", edit, renumber=True)
 
 
+def failed_left_out(*untouched: str) -> Evidence:
+    """Let more requests fail than may, and take them out of the journal; the engine did not count them, and some witnesses are left as they were."""
+    evidence = failures(14)
+    kept = {name: evidence.files[evidence.path("soak", name)] for name in untouched}
+    prompts = {row["seq"]: row["prompt"] for row in evidence.rows("soak", "records.jsonl")}
+    evidence.lines("soak", "records.jsonl", lambda rows: [row for row in rows if not row["error"]])
+    asked = [prompts[row["seq"]] for row in evidence.rows("soak", "records.jsonl")]
+    counted_again(evidence.lines("soak", "records.jsonl", lambda rows: rows, renumber=True))
+    if "records.jsonl" in untouched:  # the numbers of their prompts
+        evidence.lines("soak", "records.jsonl", lambda rows: [{**row, "prompt": prompt} for row, prompt in zip(rows, asked, strict=True)])
+    evidence.files |= {evidence.path("soak", name): data for name, data in kept.items() if name != "records.jsonl"}
+    return evidence.repack("soak")
+
+
+def sentinel_left_out() -> Evidence:
+    """Let requests of the sentinel fail, and make good ones of them in the journal."""
+    evidence = load(failed={(0, 1), (0, 3)})
+    events = evidence.files[evidence.path("soak", "events.jsonl")]
+    good = next(row for row in evidence.rows("soak", "records.jsonl") if row["phase"] == "soak" and not row["error"])
+    same = ("error", "usage", "finish_reason")
+
+    def mended(rows: list[Row]) -> list[Row]:
+        return [{**row, **{k: good[k] for k in same}, "first_text_ns": row["first_byte_ns"]} if row["error"] else row for row in rows]
+
+    counted_again(evidence.lines("soak", "records.jsonl", mended))
+    evidence.files[evidence.path("soak", "events.jsonl")] = events
+    return evidence.repack("soak")
+
+
+def own_word(phase: str, **said: Any) -> Evidence:
+    """Let the probe itself have called a phase not in order."""
+
+    def edit(rows: list[Row]) -> None:
+        for row in (row for row in rows if row["phase"] == phase):
+            row.update(ok=said.get("ok", False), detail={**row["detail"], **{k: v for k, v in said.items() if k != "ok"}})
+
+    return load().lines("soak", "phases.jsonl", edit)
+
+
+def warm() -> Evidence:
+    """Let all stored KV lie in the page cache behind the cooling."""
+    return load().lines("soak", "coldness.jsonl", lambda rows: [{**r, "resident_bytes": r["bytes"], "resident_pages": r["pages"]} for r in rows])
+
+
+def one_process(kind: str) -> Evidence:
+    """Let an event tell of another process, or boot, half-way through, of which the samples show nothing."""
+    evidence, told = with_event(kind), load()
+    evidence.files[evidence.path("soak", "telemetry.jsonl")] = told.files[told.path("soak", "telemetry.jsonl")]
+    return evidence.repack("soak")
+
+
+def collapse(requests: int) -> Evidence:
+    """Let so few requests end in the last window, on which the load was all the time; a twelfth of the windows may be left out."""
+    return (
+        Soak({"g4": {"coverage_min": "0.9", "change_point": {"windows_min": 4}}})
+        .load(requests=lambda w: requests if w == WINDOWS - 1 else 20)
+        .samples()
+        .evidence
+    )
+
+
 def twice() -> Evidence:
     """Let more requests fail than may, and put good ones into the journal twice, until the rate looks well."""
 
@@ -171,6 +232,20 @@ G4: dict[str, Callable[[], Evidence]] = {
     "throughput down in the last window": lambda: load(requests=lambda w: 10 if w == 11 else 26),
     "failed requests left out": left_out,
     "good requests twice": twice,
+    "failed requests left out, the engine did not count them": lambda: failed_left_out("phases.jsonl"),
+    "failed requests left out of the rotation": lambda: failed_left_out("records.jsonl"),
+    "requests of the sentinel that failed, said to be good": sentinel_left_out,
+    "more answers than on record": lambda: client(lambda d: d["server_stamps"].update(answers=300, stamped=300)),
+    **{f"the last window collapses to {n}": (lambda n=n: collapse(n)) for n in (8, 3)},
+    **{f"{kind} that no sample shows": (lambda kind=kind: one_process(kind)) for kind in ("engine_restart", "host_rebooted")},
+    "telemetry ended, by the probe's word": lambda: own_word("soak", telemetry_problem="OSError: No space left"),
+    "engine gone, by the probe's word": lambda: own_word("soak", engine_problem="The engine does not answer."),
+    "a problem beside ok": lambda: own_word("soak", ok=True, engine_problem="The engine does not answer."),
+    "not stored, by the probe's word": lambda: own_word("store", failed=3),
+    "not cooled, by the probe's word": lambda: own_word("cool"),
+    "all KV in memory": warm,
+    "an error beside done": lambda: load().json("soak", "exit.json", lambda d: d.update(error={"kind": "oom", "message": "killed"})),
+    "store phase refused": lambda: other_work("store", http_status=500, error={"kind": "http", "message": "500"}),
     "TTFT creeps up": lambda: load(ttft=lambda w: (2000 + 60 * w) * MS),
     "throughput creeps down": lambda: load(requests=lambda w: 36 - w),
     "leak": lambda: leak(30_000),

@@ -11,7 +11,7 @@ from gates.g4_soak import steps
 from gates.plan import Plan
 from tests.bundles import Evidence, counted_again, g4_evidence, merged, soak_plan
 from tests.bundles.job import SERVED
-from tests.bundles.jobs import planned_disturbances
+from tests.bundles.jobs import asked, planned_disturbances
 
 S, PAGE = 10**9, 4096
 READ = 10**6  # prompt tokens that the external tier served between two samples: more than the load asks for
@@ -70,15 +70,17 @@ class Soak:
         slots = {w: WINDOW // requests(w) for w in range(WINDOWS) if w not in paused}
         places = [(w, k) for w in slots for k in range(requests(w))]
 
+        spec = next(step for step in steps(self.evidence.plan) if step.key == "soak")
+
         def write(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             kept, like = [r for r in rows if r["phase"] != "soak"], next(r for r in rows if r["phase"] == "soak")
             told = [(w * WINDOW + k * slots[w], min(ttft(w), slots[w] * 2 // 3), slots[w] - BETWEEN, (w, k)) for w, k in places]
             told += [(WINDOWS * WINDOW + k * LAST, LAST // 2, LAST - BETWEEN, (WINDOWS, k)) for k in range(TAIL - 1)]
             told += [(END - LAST, LAST // 2, LAST + late, (WINDOWS, TAIL - 1))]
-            for sent, first, whole, place in told:
+            for n, (sent, first, whole, place) in enumerate(told):
                 begun = self.start + sent
                 row = {**like, "sent_ns": begun, "scheduled_ns": begun, "first_byte_ns": begun + first, "first_text_ns": begun + first}
-                row |= {"end_ns": begun + whole, "mono_ns": begun + whole, "prompt": len(kept)}
+                row |= {"end_ns": begun + whole, "mono_ns": begun + whole, "prompt": asked(n, spec)}
                 row["server"] = {"recv_ns": begun + 1000, "first_ns": begun + first - 3000, "send_ns": begun + first - 2000}
                 if place in failed:
                     row |= {"error": {"kind": "stream_error", "message": "lost"}, "first_text_ns": None, "usage": None, "finish_reason": None}

@@ -88,7 +88,7 @@ def test_an_engine_that_restarts_is_a_fail_whichever_evidence_shows_it():
     dead = soak(edit=telemetry(lambda rows: [{**r, "engine": {**r["engine"], "alive": False}} if n == 100 else r for n, r in enumerate(rows)]))
     assert checks(dead)["g4.engine_restarts"]["verdict"] == "fail"
     event = {"seq": 0, "wall_ns": 1, "mono_ns": 10**12 + 20 * 10**9, "boot_id": "b007-0001", "kind": "engine_exit", "detail": {}}
-    assert soak(edit=lambda e: e.lines("soak", "events.jsonl", lambda rows: [event]))["verdict"] == "fail"
+    assert soak(edit=lambda e: e.lines("soak", "events.jsonl", lambda rows: [*rows, event], renumber=True))["verdict"] == "fail"
 
 
 def test_a_labelled_injection_is_judged_by_its_own_check():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gates.judge import judge
-from tests.bundles import Evidence, counted_again, g4_evidence, record_injection, soak_plan
+from tests.bundles import Evidence, counted_again, g4_evidence, record_injection, soak_plan, told_again
 from tests.bundles.job import SERVED
 
 Row = dict[str, Any]
@@ -92,7 +92,7 @@ def test_the_same_prompt_at_the_same_moment_is_one_request_even_where_the_engine
 def test_whether_the_engine_counts_a_request_that_failed_is_its_own_affair(more, status):
     """One request of the load failed: so many requests more than those without failure were counted."""
     broken = {"error": {"kind": "timeout", "message": "x"}, "first_text_ns": None, "usage": None, "finish_reason": None}
-    evidence = records(soak(), lambda rows: [{**rows[0], **broken}, *rows[1:]])
+    evidence = told_again(records(soak(), lambda rows: [{**rows[0], **broken}, *rows[1:]]))
     good = sum(r["error"] is None for r in evidence.rows("soak", "records.jsonl") if r["phase"] == "soak")
     before = next(r["metrics"] for r in evidence.rows("soak", "counters.jsonl") if (r["when"], r["phase"]) == ("before", "soak"))
     assert claim(metrics(evidence, lambda m: m.update({SERVED: str(int(float(before[SERVED])) + good + more)})))[0] == status

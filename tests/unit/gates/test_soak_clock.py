@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gates.judge import judge
-from tests.bundles import Evidence, Truth, counted_again, g4_evidence, record_injection, soak_plan
+from tests.bundles import Evidence, Truth, counted_again, g4_evidence, record_injection, soak_plan, told_again
 
 FIRST, SECOND = "b007-0000", "b007-0001"
 PLANNED = {"label": "path-down", "action": "path-down", "at": "5 h", "lasts": "30 min"}
@@ -21,6 +21,7 @@ def soak(
     evidence = g4_evidence(truth, soak_plan({"g4": {"injections": list(planned)}}), hours=hours)
     if edit:
         edit(evidence)
+        told_again(evidence)
     return judge(evidence.bundle())
 
 
@@ -176,6 +177,7 @@ def test_a_counter_that_grew_in_the_first_boot_stays_a_fail_and_one_that_starts_
 def test_more_approved_restarts_than_the_plan_allows_are_inconclusive():
     evidence = g4_evidence(plan=soak_plan({"g4": {"clock": {"restarts_max": 0}}}), hours=30)
     both(reboot(5), cause(f"boot:{SECOND}"))(evidence)
+    told_again(evidence)
     document = judge(evidence.bundle())
     assert check(document, "clock_restarts")["verdict"] == document["verdict"] == "inconclusive"
     assert "at most 0" in check(document, "clock_restarts")["reason"]["en"]

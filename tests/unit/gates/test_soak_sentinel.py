@@ -39,5 +39,5 @@ def test_a_window_that_is_not_whole_tells_nothing(change):
 
 def test_the_windows_are_a_series_of_the_report_and_no_mark_of_an_event():
     figures = judge(g4_evidence().bundle())["figures"]
-    assert figures["sentinel"] == [{"hour": 0.0, "requests": 17, "failed": 0, "ttft_p50_ms": 5.0}]
+    assert figures["sentinel"] == [{"hour": 0.0, "requests": 5, "failed": 0, "ttft_p50_ms": 5.0}]
     assert figures["events"] == []

@@ -10,7 +10,7 @@ import pytest
 
 from gates import g4_soak
 from gates.judge import judge
-from tests.bundles import g4_evidence, soak_plan
+from tests.bundles import g4_evidence, soak_plan, told_again
 from tests.bundles.apart import ENGINE_HOST, THERE, put_apart
 from tests.bundles.evidence import BOOT, Evidence, dumped
 from tests.unit.gates.test_soak_clock import FIRST, HOUR, both, breaks, cause, check, reboot
@@ -51,6 +51,7 @@ def gone_on(first: tuple[str, str], second: tuple[str, str], *edits: Edit, hours
     evidence.files[account(evidence, "started")] = dumped({"boot_id": second[1]})
     for edit in edits:
         edit(evidence)
+    told_again(evidence)
     return judge(evidence.bundle())
 
 
