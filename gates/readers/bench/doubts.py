@@ -1,7 +1,8 @@
 """What in a result file cannot be true of one run, though each figure alone could be.
 
-Statistics that contradict each other; and a client that took a chunk without text (the one that carries only the role) for the first token: its
-TTFT is the time of the HTTP answer, and the wait for the first token stands in the first gap instead.
+Statistics that contradict each other, the rows or the rates of the same file; more time in flight than the concurrency has room for; and a client
+that took a chunk without text (the one that carries only the role) for the first token: its TTFT is the time of the HTTP answer, and the wait for
+the first token stands in the first gap instead.
 """
 
 from __future__ import annotations
@@ -20,6 +21,14 @@ STEPS = 4
 # Half of all values are at least the median, so a mean is at least half of it. A mean of a hundred medians is a field in another unit (s for ms).
 BELOW, BEYOND = 2, 100
 ROUNDING = Decimal("1.01")  # tools print their statistics with two decimals
+DOUBLES = Decimal("0.000001")  # the rounding of doubles, as a part
+FEWEST_DECIMALS = 2  # a number that is printed with fewer is a whole one of a tool that prints doubles, not a rounded one
+_RATES = {
+    "requests": ("requests per second", "每秒请求数"),
+    "input": ("input tokens per second", "每秒输入词元"),
+    "output": ("output tokens per second", "每秒输出词元"),
+    "total": ("total tokens per second", "每秒总词元"),
+}
 
 
 def first_token_doubt(run: BenchRun, rows: list[Request] | None, found: Collector) -> None:
@@ -54,6 +63,104 @@ def statistics_doubt(ttft_p50: Decimal, run: BenchRun, found: Collector) -> None
                 name=name,
                 name_zh={"p99": " p99", "mean": "均值", "duration": "用时"}[name],
             )
+
+
+def rates_doubt(run: BenchRun, found: Collector) -> None:
+    """Add the problem `rate_conflict` where no one duration can explain the stated duration (s) and every stated rate (1/s) of the run.
+
+    Each rate is an amount / duration, so amount / rate is the duration that it implies, as a range: half a unit of its last printed digit to
+    each side, and the tool's own slack. All ranges must have a value in common.
+    """
+    both = None if run.input_total is None or run.output_total is None else run.input_total + run.output_total
+    amounts = {"requests": run.ok, "input": run.input_total, "output": run.output_total, "total": both}
+    implied = [(("duration", "用时"), *_range(run.duration, run.slack))] if run.duration else []
+    for name, words in _RATES.items():
+        rate, amount = run.output_rate if name == "output" else run.rates.get(name), amounts[name]
+        if rate is not None and amount:
+            low, high = _range(rate, run.slack)
+            implied.append((words, amount / high if high else Decimal("Infinity"), amount / low if low else Decimal("Infinity")))
+    if not implied:
+        return
+    longest, shortest = max(implied, key=lambda row: row[1]), min(implied, key=lambda row: row[2])
+    if longest[1] > shortest[2]:
+        found.trouble(
+            "rate_conflict",
+            "The rates contradict each other: by its {a} the run took at least {x} s, by its {b} at most {y} s.",
+            "各项速率相互矛盾：由{a_zh}推得该轮至少用时 {x} 秒，由{b_zh}推得至多 {y} 秒。",
+            a=longest[0][0],
+            a_zh=longest[0][1],
+            x=_said(longest[1]),
+            b=shortest[0][0],
+            b_zh=shortest[0][1],
+            y=_said(shortest[2]),
+        )
+
+
+def rows_doubt(run: BenchRun, rows: list[Request] | None, found: Collector) -> None:
+    """Add the problem `statistics_conflict` where the tool's TTFT mean or p99 (ms) is not that of the file's rows.
+
+    A p99 may be interpolated or of the nearest rank: it must lie between the two rows around it. Rows that the tool counts otherwise than we
+    do (an empty stream as an answer) tell nothing about its statistics.
+    """
+    values = sorted(r.ttft for r in rows or () if r.answered and r.ttft is not None)
+    if not values or not all(r.answered if r.ok else True for r in rows or ()) or any(r.answered and r.ttft is None for r in rows or ()):
+        return
+    mean, at, last = sum(values, Decimal(0)) / len(values), (len(values) - 1) * 99 // 100, len(values) - 1
+    ranges = {"mean": (mean, mean), "p99": (values[max(at - 1, 0)], values[min(at + 2, last)])}
+    for name, (low, high) in ranges.items():
+        stated = run.figures.get(f"ttft.{name}")
+        if stated is not None and not low - _half(stated) <= stated <= high + _half(stated):
+            found.trouble(
+                "statistics_conflict",
+                "TTFT {name}: the rows give {a} ms, the tool's statistics say {b} ms.",
+                "TTFT {name_zh}：由明细计算为 {a} ms，工具统计为 {b} ms。",
+                name=name,
+                name_zh={"mean": "均值", "p99": "p99"}[name],
+                a=_said(low if low == high else values[min(at + 1, last)]),
+                b=_said(stated),
+            )
+
+
+def flight_doubt(run: BenchRun, rows: list[Request] | None, found: Collector) -> None:
+    """Add the problem `impossible_flight` where the requests were longer in flight (s) than the concurrency has room for in the run's duration.
+
+    Little's law: with at most C requests in flight, their times add up to at most C x duration. TTFT is a part of the time of a request, and
+    half of all requests took at least the median.
+    """
+    if not run.concurrency or not run.duration or not run.ok or run.request_rate is not None:
+        return
+    e2e, mean, p50 = (run.figures.get(key) for key in ("e2e.mean", "ttft.mean", "ttft.p50"))
+    listed = [r.ttft + sum(r.gaps, Decimal(0)) for r in rows or () if r.answered and r.ttft is not None]
+    sums = [sum(listed, Decimal(0)), *(v * run.ok for v in (e2e, mean) if v is not None), *([p50 * run.ok / 2] if p50 is not None else [])]
+    flight, room = max(sums) / 1000, run.concurrency * run.duration
+    if flight > room * ROUNDING:
+        found.trouble(
+            "impossible_flight",
+            "The requests were in flight for {a} s in all; {c} at a time in {d} s have room for {b} s: time, count or concurrency is wrong.",
+            "全部请求在途合计 {a} 秒；并发 {c}、用时 {d} 秒至多容纳 {b} 秒：时间、请求数或并发数有误。",
+            a=_said(flight),
+            b=_said(room),
+            c=run.concurrency,
+            d=_said(run.duration),
+        )
+
+
+def _half(value: Decimal) -> Decimal:
+    """Return how far the true value may lie from a printed one: half a unit of its last digit, or the rounding of doubles."""
+    exponent = value.as_tuple().exponent
+    decimals = max(FEWEST_DECIMALS, -exponent if isinstance(exponent, int) else 0)
+    return max(Decimal(5).scaleb(-min(decimals, 40) - 1), abs(value) * DOUBLES)
+
+
+def _range(value: Decimal, slack: Decimal) -> tuple[Decimal, Decimal]:
+    """Return the least and the greatest value that a printed one can stand for; never below 0."""
+    away = _half(value) + value * slack
+    return max(value - away, Decimal(0)), value + away
+
+
+def _said(value: Decimal) -> str:
+    """Return a time for a sentence; one that is no size of a time (from a hostile file) in its exponent's form."""
+    return format(value, ".3f") if value < 10**12 else format(value, ".3e")
 
 
 def _from_rows(rows: list[Request] | None) -> tuple[Decimal, Decimal] | None:

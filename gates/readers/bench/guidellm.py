@@ -18,6 +18,7 @@ from gates.readers.bench.vllm import each_run
 from gates.readers.common import Collector, exact, part, rows
 
 KNOWN_VERSION = Decimal(2)
+SLACK = Decimal("0.005")  # its rates are means weighted with time, not amount / duration
 _OPEN_LOOP = ("constant", "poisson")
 
 
@@ -70,9 +71,12 @@ def _run(benchmark: dict[str, Any], version: str | None, found: Collector) -> Be
         output_total=take(part(metrics, "output_token_count", "successful"), "total_sum", found, needed=False),
         duration=take(benchmark, "duration", found),
         output_rate=take(part(metrics, "output_tokens_per_second", "successful"), "mean", found, needed=False),
+        rates={"requests": take(part(metrics, "requests_per_second", "successful"), "mean", found, needed=False)},
+        slack=SLACK,
         figures={
             "ttft.p50": take(part(metrics, "time_to_first_token_ms", "successful"), "median", found, needed=not good),
             "ttft.mean": take(part(metrics, "time_to_first_token_ms", "successful"), "mean", found, needed=False),
+            "e2e.mean": take(part(metrics, "request_latency", "successful"), "mean", found, scale=1000, needed=False),
             "ttft.p99": take(part(metrics, "time_to_first_token_ms", "successful", "percentiles"), "p99", found, needed=False),
             "tpot.p50": take(part(metrics, "inter_token_latency_ms", "successful"), "median", found, needed=False),
         },

@@ -50,6 +50,11 @@ def _run(document: dict[str, Any], found: Collector) -> BenchRun:
         input_range=ins,
         output_range=outs,
         output_rate=take(rates, "output_tokens_per_sec", found),
+        rates={
+            "requests": take(rates, "requests_per_sec", found, needed=False),
+            "input": take(rates, "input_tokens_per_sec", found, needed=False),
+            "total": take(rates, "total_tokens_per_sec", found, needed=False),
+        },
         figures={
             "ttft.p50": _seconds(part(latency, "time_to_first_token"), "median", found, needed=True),
             "ttft.mean": _seconds(part(latency, "time_to_first_token"), "mean", found),

@@ -67,8 +67,10 @@ def _summary(document: dict[str, Any], found: Collector) -> BenchRun:
         output_total=take(results, "total_output_tokens", found),
         duration=take(results, "elapsed_time", found),
         output_rate=take(results, "output_throughput", found, needed=False),
+        rates={"input": take(results, "input_throughput", found, needed=False)},
         figures={
             "ttft.p50": take(results, "p50_ttft_ms", found),
+            "e2e.mean": take(results, "mean_request_latency_ms", found, needed=False),
             "ttft.mean": take(results, "mean_ttft_ms", found, needed=False),
             "ttft.p99": take(results, "p99_ttft_ms", found, needed=False),
         },

@@ -44,12 +44,18 @@ def _run(document: dict[str, Any], found: Collector) -> BenchRun:
         output_total=take(document, "total_output_tokens", found),
         duration=take(document, "duration", found),
         output_rate=take(document, "output_throughput", found, needed=False),
+        rates={
+            "requests": take(document, "request_throughput", found, needed=False),
+            "input": take(document, "input_throughput", found, needed=False),
+            "total": take(document, "total_throughput", found, needed=False),
+        },
         figures={
             "ttft.p50": take(document, "median_ttft_ms", found, needed=rows is None),
             "ttft.mean": take(document, "mean_ttft_ms", found, needed=False),
             "ttft.p99": take(document, "p99_ttft_ms", found, needed=False),
             "tpot.p50": take(document, "median_tpot_ms", found, needed=False),
             "itl.p50": take(document, "median_itl_ms", found, needed=False),
+            "e2e.mean": take(document, "mean_e2e_latency_ms", found, needed=False),
             "itl.top": take(document, "p99_itl_ms", found, needed=False),
         },
         requests=rows,

@@ -82,12 +82,18 @@ def _summary(document: dict[str, Any], found: Collector) -> BenchRun:
         output_total=take(document, "total_output_tokens", found),
         duration=take(document, "duration", found),
         output_rate=take(document, "output_throughput", found, needed=False),
+        rates={
+            "requests": take(document, "request_throughput", found, needed=False),
+            "input": take(document, "input_throughput", found, needed=False),
+            "total": take(document, "total_token_throughput", found, needed=False),
+        },
         figures={
             "ttft.p50": take(document, own, found, needed="ttfts" not in document),
             "ttft.mean": take(document, "mean_ttft_ms", found, needed=False),
             "ttft.p99": take(document, "p99_ttft_ms", found, needed=False),
             "tpot.p50": take(document, "median_tpot_ms", found, needed=False),
             "itl.p50": take(document, "median_itl_ms", found, needed=False),
+            "e2e.mean": take(document, "mean_e2el_ms", found, needed=False),
             "itl.top": max((t for t in tops if t is not None), default=None),
         },
     )
