@@ -19,7 +19,7 @@ from app.kit.errors import NotFound, QuadgateError
 from app.kit.i18n import N_
 from app.settings import ROOT, settings
 from app.web import health
-from app.web.asgi import BodyLimit, PlainAddress, Shell
+from app.web.asgi import TOO_LARGE, BodyLimit, PlainAddress, Shell
 from app.web.pages import account, approvals, attempts, board, door, downloads, judgements, register, revise, whatif, wipes
 from app.web.render import problem_page
 from app.web.security import SignInNeeded, sign_in_url
@@ -39,6 +39,17 @@ class Unfit(QuadgateError):  # noqa: N818
     def __init__(self, status: int) -> None:
         super().__init__("http", N_("The request could not be answered (HTTP {status})."), status=status)
         self.status = status  # type: ignore[misc]
+
+
+class TooLarge(QuadgateError):  # noqa: N818
+    """More came in one request than is taken."""
+
+    status = 413
+
+
+def too_large_page(request: Request, limit: int) -> Response:
+    """Return the page of a body that is larger than `limit` MiB, in the reader's language."""
+    return problem_page(request, TooLarge("too_large", TOO_LARGE, limit=limit))
 
 
 @asynccontextmanager
@@ -70,7 +81,7 @@ def create_app() -> ASGIApp:
     ):
         web.include_router(router)
     _handle_errors(web)
-    return Shell(PlainAddress(BodyLimit(web)))  # outside of everything, so that even the answer to a crash carries the headers
+    return Shell(PlainAddress(BodyLimit(web, page=too_large_page)))  # outside of everything, so that even the answer to a crash carries the headers
 
 
 def _handle_errors(web: FastAPI) -> None:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote_plus
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.kit import logs, traces
@@ -21,6 +24,7 @@ from app.kit.db import new_id
 from app.kit.i18n import N_, language_tag, negotiate, translate
 
 BODY_LIMIT = 48 * 1024 * 1024  # photos and scans of a signed report; evidence comes from the targets, not through here
+DROPPED = 2**30  # 40 photos of 20 MiB and more: read and thrown away, so that the page of the refusal is seen
 TOO_LARGE = N_("What was sent is larger than {limit} MiB, the most that is taken in one request. Send fewer or smaller files.")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
@@ -86,11 +90,15 @@ def _route(scope: Scope) -> str:
 
 
 class BodyLimit:
-    """Refuse a body that is larger than the limit, by its announced length or while it arrives."""
+    """Refuse a body that is larger than the limit, by its announced length or while it arrives.
 
-    def __init__(self, app: ASGIApp, limit: int = BODY_LIMIT) -> None:
+    `page` makes the answer for who reads pages (a browser: Accept names text/html); others get a problem document.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int = BODY_LIMIT, page: Callable[[Request, int], Response] | None = None) -> None:
         self.app = app
         self.limit = limit
+        self.page = page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 413 before the application reads on; count bytes where no length was announced."""
@@ -99,7 +107,7 @@ class BodyLimit:
             return
         announced = _header(scope, b"content-length")
         if announced.isdigit() and int(announced) > self.limit:
-            await answer(scope, send, 413, "too_large", TOO_LARGE, limit=self.limit // 2**20)
+            await self._refuse(scope, receive, send)
             return
         seen = 0
         started = False
@@ -122,7 +130,21 @@ class BodyLimit:
         except _TooLarge:
             if started:
                 raise
+            await self._refuse(scope, receive, send)
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 413. A browser shows no answer before all it sends is taken, so for it the rest is read and dropped, up to DROPPED bytes."""
+        if self.page is None or "text/html" not in _header(scope, b"accept") or scope["path"].startswith("/api/"):
             await answer(scope, send, 413, "too_large", TOO_LARGE, limit=self.limit // 2**20)
+            return
+        dropped = 0
+        while dropped < DROPPED:
+            message = await receive()
+            dropped += len(message.get("body", b""))
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                break
+        response = await run_in_threadpool(self.page, Request(scope), self.limit // 2**20)
+        await response(scope, receive, send)
 
 
 class PlainAddress:

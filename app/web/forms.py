@@ -10,12 +10,15 @@ from typing import Any
 
 from starlette.datastructures import FormData, UploadFile
 
-from app.attempts.forms import LARGEST_FILE
+from app.attempts.forms import LARGEST_FILE, MOST_FILES
 from app.kit.errors import FieldProblem
+from app.web.asgi import BODY_LIMIT
 from app.web.render import text_in
 
 Upload = tuple[str, bytes]
 YES, NO = "yes", "no"
+# What a form with photos says beside the field, and its script checks before anything is sent. A MiB of the body is left to the texts.
+PHOTO_LIMITS = {"files": MOST_FILES, "each": LARGEST_FILE // 2**20, "all": BODY_LIMIT // 2**20 - 1}
 
 
 def fields_of(params: Mapping[str, Any], locale: str, entered: Mapping[str, str], errors: Iterable[FieldProblem]) -> list[dict[str, Any]]:

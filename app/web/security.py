@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit
 from fastapi import Depends, Request
 from sqlalchemy.orm import Session
 from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from app.accounts import usecases as accounts
@@ -23,11 +24,36 @@ from app.settings import settings
 LANGUAGE_COOKIE, THEME_COOKIE = "qg_lang", "qg_theme"
 THEMES = ("system", "light", "dark")
 SESSION_HOURS = 12
+# What is read of a form at all. Each form has its own, lower limits, and says them beside the field; whoever is a little above those gets the form
+# back with what was typed. These bound what a hostile sender costs, as BODY_LIMIT does.
+PARSED_FILES, PARSED_FIELDS, LONGEST_PART = 200, 300, 16 * 2**20
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class SignInNeeded(Exception):  # noqa: N818
     """Nobody is signed in; the web leads to the sign-in page, the API answers 401."""
+
+
+class FormUnread(BadInput):
+    """A form that holds more than is read, or that is cut: the page says which limit, and that the browser still has what was typed."""
+
+    def __init__(self, said: str) -> None:
+        limits = {"files": PARSED_FILES, "fields": PARSED_FIELDS, "limit": LONGEST_PART // 2**20}
+        if said.startswith("Too many files"):
+            sentence = N_(
+                "The form holds more than {files} files, so nothing of it was taken. Go back in your browser, which still has what you typed."
+            )
+        elif said.startswith("Too many fields"):
+            sentence = N_(
+                "The form holds more than {fields} fields, so nothing of it was taken. Go back in your browser, which still has what you typed."
+            )
+        elif "exceeded maximum size" in said:
+            sentence = N_(
+                "A text of the form is larger than {limit} MiB, so nothing of it was taken. Go back in your browser, which still has what you typed."
+            )
+        else:
+            sentence = N_("The form did not arrive whole, so nothing of it was taken. Go back in your browser and send it again.")
+        super().__init__("form_unread", sentence, **limits)
 
 
 @dataclass(frozen=True)
@@ -153,11 +179,13 @@ async def checked_form(request: Request, guest: Annotated[Guest, Depends(signed_
 
 async def _form_of(request: Request) -> FormData:
     try:
-        form = await request.form(max_files=24, max_fields=200, max_part_size=4 * 1024 * 1024)
+        form = await request.form(max_files=PARSED_FILES, max_fields=PARSED_FIELDS, max_part_size=LONGEST_PART)
         for text in (word for pair in form.multi_items() for word in _words_of(pair)):
             if "\0" in text:
                 raise BadInput("no_text", N_("The form holds a character that is no text (NUL)."))
             text.encode()
+    except HTTPException as error:  # the parser's own refusals: nothing of the form is there to be shown again
+        raise FormUnread(str(error.detail)) from None
     except UnicodeError:  # a charset of the sender's choice decodes to half characters, or not at all
         raise BadInput("no_text", N_("The form is not UTF-8 text.")) from None
     return form

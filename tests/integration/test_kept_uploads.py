@@ -20,6 +20,7 @@ from app.kit.clock import now
 from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput
 from app.ops.references import referred
+from app.web.security import PARSED_FILES
 from tests.integration.web_client import Browser
 from tests.people import Cast
 from tests.scenes import PNG, engage, run
@@ -145,3 +146,32 @@ def test_a_file_that_is_too_large_is_named_on_the_form_and_what_was_typed_stays(
     assert "large.png is larger than 20 MiB." in refused.text
     assert len(kept_in(refused)) == 1
     assert all(value in refused.text for value in text.values())
+
+
+def test_as_many_photos_as_the_form_names_are_taken_and_more_give_the_form_back(cast: Cast) -> None:
+    path, answers = waiting(cast)
+    browser = Browser("li.wei")
+    assert f"at most {MOST_FILES} files" in browser.get(path).text
+    photos = [("photos", (f"{i}.png", PNG + bytes([i]), "image/png")) for i in range(MOST_FILES + 1)]
+    refused = browser.send(path, files=photos, **{**answers, "notes": "typed by hand"})
+    assert refused.status_code == 422
+    assert "typed by hand" in refused.text
+    assert len(kept_in(refused)) == MOST_FILES
+    assert browser.send(path, files=photos[:MOST_FILES], **answers).status_code == 303
+
+
+def test_a_text_that_is_too_long_gives_the_form_back_with_all_else(cast: Cast) -> None:
+    path, answers = waiting(cast)
+    refused = Browser("li.wei").send(path, files=[FRONT], **{**answers, "notes": "x" * 5 * 2**20, "exceptions": "typed by hand"})
+    assert refused.status_code == 422
+    assert "typed by hand" in refused.text
+    assert len(kept_in(refused)) == 1
+
+
+def test_more_than_is_read_at_all_is_refused_in_the_readers_words_with_the_limit(cast: Cast) -> None:
+    path, answers = waiting(cast)
+    photos = [("photos", (f"{i}.png", b"", "image/png")) for i in range(PARSED_FILES + 1)]
+    refused = Browser("li.wei", "zh-CN").send(path, files=photos, **answers)
+    assert refused.status_code == 422
+    assert f"超过 {PARSED_FILES} 个" in refused.text
+    assert "HTTP 4" not in refused.text

@@ -17,7 +17,7 @@ from app.kit.errors import BadInput, FieldProblem, NotFound, QuadgateError
 from app.kit.i18n import N_
 from app.reports import usecases as reports
 from app.web import charts, flash, stream, views
-from app.web.forms import Upload, fields_of, named_in, read_form, uploads
+from app.web.forms import PHOTO_LIMITS, Upload, fields_of, named_in, read_form, uploads
 from app.web.lines import all_lines
 from app.web.pages.board import refusal, waiting_for
 from app.web.render import page
@@ -217,6 +217,7 @@ def render_form(
         a=data,
         step=step,
         kept=kept,
+        limits=PHOTO_LIMITS,
         name=views.attempt_name(data, who.locale),
         fields=fields_of(step["params"], who.locale, entered or {}, getattr(error, "errors", ())),
         marks=views.marks(data["engagement"], simulated=data["simulated"], rehearsal=data["rehearsal"]),

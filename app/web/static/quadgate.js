@@ -42,6 +42,18 @@
   });
   window.addEventListener("pageshow", () => { for (const form of $$("form[data-sent]")) delete form.dataset.sent; });
 
+  // Files that the service would refuse are told before they travel.
+  for (const input of $$("input[type=file][data-most-mib]")) {
+    input.addEventListener("change", () => {
+      const { mostFiles, mostMib, eachMib, refusal } = input.dataset;
+      const sizes = [...input.files].map((file) => file.size / 2 ** 20);
+      const all = sizes.reduce((sum, size) => sum + size, 0);
+      const refused = sizes.length > mostFiles || all > mostMib || sizes.some((size) => size > eachMib);
+      input.setCustomValidity(refused ? refusal : "");
+      if (refused) input.reportValidity();
+    });
+  }
+
   // A YAML file chosen from disk is put into the text field, where it can be read before it is sent.
   for (const input of $$("input[type=file][data-fills]")) {
     input.addEventListener("change", async () => {
