@@ -23,6 +23,11 @@ _WORK = {
     "output_tokens.min": Text("fewest output tokens", "最少输出词元数"),
     "output_tokens.max": Text("most output tokens", "最多输出词元数"),
 }
+_CLIENT = {
+    "client.endpoint": Text("endpoint", "接口"),
+    "client.backend": Text("backend", "后端"),
+    "client.tokenizer": Text("tokenizer", "分词器"),
+}
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,14 @@ def _unequal(tier: int, base: Compared, new: Compared) -> Iterator[Trouble]:
         told = Text("; ".join(f"{name.en} {pair}" for name, pair in differ), "；".join(f"{name.zh} {pair}" for name, pair in differ))
         text = Text("c{t}: the work is not equal (baseline / candidate): {d}.", "c{t}：工作量不相等（基线 / 产品）：{d}。")
         yield Trouble("unequal_work", text.fill(t=tier, d=told), tier, Verdict.INVALID, names)
+    other = [(_CLIENT[name], f"{x or '?'} / {y or '?'}") for (name, x), (_, y) in zip(a.client, b.client, strict=True) if x != y]
+    if other:
+        told = Text("; ".join(f"{name.en} {pair}" for name, pair in other), "；".join(f"{name.zh} {pair}" for name, pair in other))
+        text = Text(
+            "c{t}: the client was set up differently (baseline / candidate), so TTFT and tokens do not mean the same: {d}.",
+            "c{t}：两侧客户端的设置不同（基线 / 产品），TTFT 与词元的含义不一致：{d}。",
+        )
+        yield Trouble("unequal_client", text.fill(t=tier, d=told), tier, files=names)
     if (a.ttft_from, a.rate_from) != (b.ttft_from, b.rate_from):
         text = Text(
             "c{t}: one file gives TTFT p50 or the rate from its rows and totals, the other only the tool's own statistics.",

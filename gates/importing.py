@@ -36,6 +36,9 @@ class RunFigures:
     ttft_from: str | None  # requests | tool
     output_per_s: Fraction | None
     rate_from: str | None  # totals | tool
+    client: tuple[
+        tuple[str, str | None], ...
+    ]  # endpoint, backend, tokenizer of the client: what must be one in both arms, for TTFT and tokens to mean one thing
     missing: tuple[Text, ...]  # what a comparison needs and the file does not give
 
     def json(self) -> dict[str, Any]:
@@ -53,6 +56,7 @@ class RunFigures:
         }
 
 
+_CLIENT = ("client.endpoint", "client.backend", "client.tokenizer")
 _WORK = ("input_tokens.total", "input_tokens.min", "input_tokens.max", "output_tokens.total", "output_tokens.min", "output_tokens.max")
 
 
@@ -134,6 +138,7 @@ def normalise(reading: Reading) -> RunFigures:
         ttft_from=ttft.labels.get("from") if ttft is not None else None,
         output_per_s=Fraction(total or 0) / Fraction(duration or 1) if from_totals else own,  # exact, where the printed rate is rounded
         rate_from=rate.labels.get("from") if rate is not None else None,
+        client=tuple((name, _text(reading, name)) for name in _CLIENT),
         missing=tuple(missing),
     )
 

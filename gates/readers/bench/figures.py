@@ -1,7 +1,7 @@
 """One run of a benchmark client, and the ONE definition of each figure that all clients are brought to.
 
 Quantities, all of one run (label `run` where a file holds several):
-- client.version, client.model, client.endpoint (text); load.concurrency (1); load.request_rate (1/s: an open loop)
+- client.version, client.model, client.endpoint, client.backend, client.tokenizer (text); load.concurrency (1); load.request_rate (1/s: an open loop)
 - requests.asked, requests.ok, requests.failed (1): a request that the tool calls answered although no token came is a failed one
 - input_tokens.total/min/max, output_tokens.total/min/max (1), of requests that were answered
 - ttft.p50 (ms): median of one run (mean of the middle two) over answered requests, label from=requests; where the file has no value for each
@@ -48,6 +48,8 @@ class BenchRun:
     version: str | None = None
     model: str | None = None
     endpoint: str | None = None
+    backend: str | None = None
+    tokenizer: str | None = None
     concurrency: Decimal | None = None
     request_rate: Decimal | None = None
     asked: Decimal | None = None
@@ -69,7 +71,8 @@ class BenchRun:
 def emit(run: BenchRun, found: Collector, labels: dict[str, str] | None = None) -> None:
     """Add the observations of one run, and a named problem for everything in it that cannot be told or does not agree with itself."""
     labels = labels or {}
-    for quantity, words in (("client.version", run.version), ("client.model", run.model), ("client.endpoint", run.endpoint)):
+    own = (("client.backend", run.backend), ("client.tokenizer", run.tokenizer))
+    for quantity, words in (("client.version", run.version), ("client.model", run.model), ("client.endpoint", run.endpoint), *own):
         if words:
             found.see(quantity, words, "text", **labels)
     for quantity, value, unit in (("load.concurrency", run.concurrency, "1"), ("load.request_rate", run.request_rate, "1/s")):

@@ -36,6 +36,7 @@ def _run(document: dict[str, Any], found: Collector) -> BenchRun:
     return BenchRun(
         model=_model(document),
         endpoint=word(document, "backend"),
+        tokenizer=word(document, "tokenizer_id") or word(document.get("server_info"), "tokenizer_path"),
         concurrency=take(document, "max_concurrency", found, needed=False),
         request_rate=None if rate in ("inf", "Infinity") else take(document, "request_rate", found, needed=False),
         asked=Decimal(len(rows)) if rows else None,  # the summary does not say how many were asked

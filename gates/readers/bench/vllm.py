@@ -73,6 +73,8 @@ def _summary(document: dict[str, Any], found: Collector) -> BenchRun:
     return BenchRun(
         model=word(document, "model_id"),
         endpoint=word(document, "endpoint_type") or word(document, "backend"),
+        backend=word(document, "backend"),
+        tokenizer=word(document, "tokenizer_id"),
         concurrency=take(document, "max_concurrency", found, needed=False),
         request_rate=None if rate in ("inf", "Infinity") else take(document, "request_rate", found, needed=False),
         asked=take(document, "num_prompts", found),

@@ -126,6 +126,18 @@ def test_what_cannot_be_compared_is_named_and_its_tier_is_not_answered(changed: 
         assert document["verdict"] in (verdict, "invalid")
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"endpoint_type": "openai-chat", "backend": "openai-chat"}, {"backend": "tgi"}, {"tokenizer_id": "another"}, {"backend": None}],
+    ids=str,
+)
+def test_arms_that_were_measured_through_another_endpoint_backend_or_tokenizer_are_not_compared(changed: dict[str, Any]) -> None:
+    document = judged(BASE, edited(GOOD, 8, **changed))
+    assert codes(document) == {"unequal_client"}
+    assert document["verdict"] == "inconclusive"
+    assert met(document)["ttft_p50_drop.c8"] is None
+
+
 def test_a_failed_request_of_the_baseline_is_the_rigs_and_invalid() -> None:
     document = judged(edited(BASE, 8, completed=79, failed=1), GOOD)
     assert document["verdict"] == "invalid"
