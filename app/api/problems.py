@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from app.kit.errors import BadInput, QuadgateError
 from app.kit.i18n import N_, language_tag, negotiate, translate
 from gates.system_words import of_words
+from gates.text import Text
 
 MEDIA_TYPE = "application/problem+json"
 log = logging.getLogger("quadgate.api")
@@ -119,6 +120,11 @@ def _pointer(location: Sequence[Any]) -> str:
     return "".join(f"/{part}" for part in (parts[1:] if parts[:1] == ["body"] else parts))
 
 
+def _reason(said: Any) -> Text:
+    """Return why JSON was refused: our own reason (app/api/strict.py) is in both languages already, Python's words are brought to them."""
+    return said if isinstance(said, Text) else of_words(str(said))
+
+
 def install(api: FastAPI) -> None:
     """Give an application the handlers, so that no error leaves it in another form."""
 
@@ -137,7 +143,7 @@ def install(api: FastAPI) -> None:
         for found in error.errors():
             words = FIELD_WORDS.get(found["type"], FIELD_OTHER)
             more = found.get("ctx") or {}
-            context = {"kind": found["type"], "expected": str(more.get("expected", "")), "reason": of_words(str(more.get("error", "")))}
+            context = {"kind": found["type"], "expected": str(more.get("expected", "")), "reason": _reason(more.get("error", ""))}
             fields.append({"pointer": _pointer(found["loc"]), "code": found["type"], "message": translate(words, locale, **context)})
         code, sentence = SENTENCES[422]
         return problem(request, 422, code, translate(sentence, locale), fields)

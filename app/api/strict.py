@@ -11,9 +11,20 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
+from app.kit.i18n import N_, pair
 from gates.canonical import has_broken_text
+from gates.text import Text
 
 DEEPEST = 60
+MOST_DIGITS = 4300  # of a whole number, as Python's own limit: reading one takes time that grows with the square
+
+
+class Refusal(json.JSONDecodeError):
+    """JSON that is refused for a reason of our own: `msg` is the reason in both languages, which the problem document takes as it is."""
+
+    def __init__(self, reason: Text, at: int = 0) -> None:
+        super().__init__(reason.en, "", at)
+        self.msg = reason  # type: ignore[assignment]
 
 
 class StrictRoute(APIRoute):
@@ -38,23 +49,24 @@ class StrictRequest(Request):
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise json.JSONDecodeError("the body is not UTF-8 text", "", error.start) from None
+            raise Refusal(pair(N_("the body is not UTF-8 text")), error.start) from None
         try:
-            value = json.loads(text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_once)
+            value = json.loads(text, parse_float=Decimal, parse_int=_whole, parse_constant=_no_number, object_pairs_hook=_once)
         except json.JSONDecodeError:
             raise
-        except (ValueError, ArithmeticError) as error:
-            raise json.JSONDecodeError(str(error), "", 0) from None
+        except ArithmeticError:  # an exponent beyond what even a Decimal holds
+            raise Refusal(pair(N_("a number is beyond all reason"))) from None
         except RecursionError:
-            raise json.JSONDecodeError(_TOO_DEEP, "", 0) from None
+            raise _too_deep() from None
         if has_broken_text(value, text) or "\\u0000" in text:
-            raise json.JSONDecodeError("a character that is no text (NUL, or half of a surrogate pair)", "", 0)
+            raise Refusal(pair(N_("a character that is no text (NUL, or half of a surrogate pair)")))
         if _depth(value) > DEEPEST:
-            raise json.JSONDecodeError(_TOO_DEEP, "", 0)
+            raise _too_deep()
         return value
 
 
-_TOO_DEEP = f"nested deeper than {DEEPEST} levels"
+def _too_deep() -> Refusal:
+    return Refusal(pair(N_("nested deeper than {most} levels"), most=DEEPEST))
 
 
 def _depth(value: Any) -> int:
@@ -70,10 +82,16 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key!r} stands twice in one object")
+            raise Refusal(pair(N_("the key {key} stands twice in one object"), key=json.dumps(key)))
         found[key] = value
     return found
 
 
 def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no number in JSON")
+    raise Refusal(pair(N_("{word} is no number in JSON"), word=word))
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise Refusal(pair(N_("a number has {count} digits, more than {most}"), count=len(digits.lstrip("-")), most=MOST_DIGITS))
+    return int(digits)

@@ -212,6 +212,24 @@ def test_json_that_two_readers_could_take_differently_is_refused_with_the_reason
     assert robot.get(f"/engagements/{engagement}").json() == before
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'{"differences":' + b'{"a":' * 100 + b"1" + b"}" * 101, "嵌套超过 60 层"),
+        (b'{"differences":{"g2":{"runs":' + b"9" * 5000 + b"}}}", "有整数长达 5000 位，超过 4300 位"),
+        (b'{"differences":{"g2":{"runs":1,"runs":2}}}', '同一对象中键 "runs" 重复'),
+        (b'{"differences":{"g2":{"runs":NaN}}}', "NaN 不是 JSON 数值"),
+        ('{"differences":{}}'.encode("utf-16"), "请求体不是 UTF-8 文本"),
+    ],
+    ids=["deep", "digits", "twice", "nan", "utf-16"],
+)
+def test_a_chinese_reader_is_told_in_chinese_why_json_is_refused(cast: Cast, body: bytes, reason: str) -> None:
+    engagement = demo_engagement(cast)
+    robot = Robot(cast.li_wei.user_id, "zh-CN")
+    answer = robot.post(f"/engagements/{engagement}/plan", content=body, Content_Type="application/json", If_Match="*")
+    assert answer.json()["errors"][0]["message"] == f"请求体不是有效的 JSON：{reason}。"
+
+
 @pytest.mark.parametrize("number", ["1e999999999", "1e-999999999", '"1e999999999"'])
 def test_a_number_beyond_reason_is_refused_by_its_field(cast: Cast, number: str) -> None:
     engagement = demo_engagement(cast)
