@@ -19,7 +19,7 @@ from app.attempts.extend import extend
 from app.attempts.layout import step_row, steps_for
 from app.attempts.models import Attempt, Step
 from app.attempts.views import attempt_view, events, newest_samples, samples, version
-from app.audit.chain import record
+from app.audit.chain import last_actor, record
 from app.engagements import cold_proof
 from app.engagements import facts as engagement_facts
 from app.engagements.access import find
@@ -113,7 +113,10 @@ def seed_of(plan_hash: str, gate: str, number: int, rehearsal: bool) -> int:
 
 
 def request_cancel(s: Session, *, attempt_id: str, reason: str, actor: Actor) -> Attempt:
-    """Ask for a cancel; the engine ends what runs and says what it could not stop. Asking again changes nothing."""
+    """Ask for a cancel; the engine ends what runs and says what it could not stop.
+
+    Asking again with the same reason changes nothing. Raises Refused for another reason, which would be lost: it says who asked first, and why.
+    """
     require(actor, Permission.CANCEL_ATTEMPT)
     attempt, _ = access.find_attempt(s, attempt_id, actor, lock=True)
     reason = reason_of(reason, "/reason")
@@ -124,6 +127,13 @@ def request_cancel(s: Session, *, attempt_id: str, reason: str, actor: Actor) ->
         attempt.next_due_at = database_now(s)
         s.flush()
         record(s, actor=actor, action="attempt.request_cancel", object_kind="attempt", object_id=attempt.id, data={"reason": reason})
+    elif attempt.cancel_reason != moves.kept_reason(reason):
+        raise Refused(
+            "cancel_asked_already",
+            N_("The cancel was asked for already, by {name} (“{reason}”). Your reason was not recorded; nothing else changed."),
+            name=last_actor(s, action="attempt.request_cancel", object_id=attempt.id),
+            reason=moves.reason_pair(attempt.cancel_reason),
+        )
     return attempt
 
 

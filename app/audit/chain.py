@@ -79,6 +79,12 @@ def record(s: Session, *, actor: Actor, action: str, object_kind: str, object_id
     return row
 
 
+def last_actor(s: Session, *, action: str, object_id: str) -> str:
+    """Return who last did an action on an object, as the chain names actors; "?" where the chain knows of none."""
+    rows = select(AuditRow.actor).where(AuditRow.object_id == object_id, AuditRow.action == action)
+    return s.scalars(rows.order_by(AuditRow.seq.desc()).limit(1)).first() or "?"
+
+
 def row_hash(row: AuditRow) -> str:
     """Return the hash of a row: SHA-256 over the canonical JSON of all its other fields."""
     return sha256_of(

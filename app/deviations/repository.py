@@ -18,6 +18,13 @@ def deviations_of(s: Session, engagement_id: str) -> list[Deviation]:
     return list(s.execute(select(Deviation).where(Deviation.engagement_id == engagement_id).order_by(Deviation.number)).scalars())
 
 
+def same_open_entries(s: Session, made: Deviation) -> list[Deviation]:
+    """Return the entries that are not closed and say word for word what `made` says, from the same person."""
+    told = ("engagement_id", "kind", "gate", "severity", "what", "reason", "owner_party", "owner", "due", "recorded_by", "recorded_party")
+    same = [getattr(Deviation, name) == getattr(made, name) for name in told]
+    return list(s.scalars(select(Deviation).where(*same, Deviation.closed_at.is_(None)).order_by(Deviation.number)))
+
+
 def next_number(s: Session, engagement_id: str) -> int:
     """Return the number of the next entry; the engagement's row must be locked."""
     return 1 + (s.scalar(select(func.max(Deviation.number)).where(Deviation.engagement_id == engagement_id)) or 0)

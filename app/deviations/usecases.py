@@ -50,6 +50,7 @@ def record_deviation(
 ) -> Deviation:
     """Enter a deviation, a waiver or a punch item. `due` is a date, YYYY-MM-DD.
 
+    The same person's same words are one entry while it is open: a form that was sent twice records nothing twice.
     Raises BadInput that names each field, Refused when the engagement was closed.
     """
     require(actor, Permission.RECORD_DEVIATION)
@@ -84,6 +85,10 @@ def record_deviation(
         recorded_party=actor.party,
         created_at=now(),
     )
+    decided = {approval.object_id for approval in approvals.approvals_of(s, engagement_id)}  # a waiver that was rejected can be asked for again
+    before = next((entry for entry in repository.same_open_entries(s, row) if entry.id not in decided), None)
+    if before is not None:
+        return before
     s.add(row)
     s.flush()
     told = {"engagement": engagement.code, "label": label(row), "gate": gate, "owner": owner, "due": due, "hash": digest(row)}

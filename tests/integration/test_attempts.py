@@ -142,7 +142,12 @@ def test_a_cancel_is_asked_for_once_with_a_reason_and_makes_the_attempt_due(cast
                 request_cancel(s, attempt_id=attempt.id, reason=nothing, actor=cast.li_wei)
         request_cancel(s, attempt_id=attempt.id, reason="断电", actor=cast.li_wei)  # a word of two characters
         asked = attempt.cancel_requested_at
-        request_cancel(s, attempt_id=attempt.id, reason="又一次", actor=cast.zhao_lei)
+        request_cancel(s, attempt_id=attempt.id, reason="断电", actor=cast.li_wei)  # a form that was sent twice
+        with pytest.raises(Refused) as refused:
+            request_cancel(s, attempt_id=attempt.id, reason="又一次", actor=cast.zhao_lei)
+        assert refused.value.code == "cancel_asked_already"
+        assert "li.wei" in refused.value.text("zh_CN")
+        assert "断电" in refused.value.text("zh_CN")
         assert (attempt.cancel_requested_at, attempt.cancel_reason) == (asked, "断电")
         assert attempt.next_due_at is not None
         assert attempt.status == "queued"  # the engine ends it

@@ -217,3 +217,14 @@ def test_the_register_is_kept_by_rest_and_a_repeated_request_records_once(cast: 
     assert robot.post(f"{address}/close", json={"closing": "再次关闭"}).status_code == 409
     assert [d["state"] for d in stranger.get(f"/engagements/{engagement}/deviations").json()["items"]] == ["closed"]
     assert stranger.get(address).json()["closing"] == "已到货"
+
+
+def test_a_form_that_is_sent_twice_makes_one_entry(cast: Cast) -> None:
+    with write_session() as s:
+        engagement = engage(s, cast)
+        first, again = (_entry(s, engagement, cast.li_wei) for _ in range(2))
+        assert again.id == first.id
+        assert len(s.scalars(select(AuditRow).where(AuditRow.action == "punch.record")).all()) == 1
+        assert _entry(s, engagement, cast.zhao_lei).id != first.id  # another person says it too
+        close_deviation(s, deviation_id=first.id, closing="已补发", actor=cast.li_wei)
+        assert _entry(s, engagement, cast.li_wei).id != first.id  # it happened again
