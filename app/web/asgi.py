@@ -107,14 +107,16 @@ class BodyLimit:
             return
         announced = _header(scope, b"content-length")
         if announced.isdigit() and int(announced) > self.limit:
-            await self._refuse(scope, receive, send)
+            await self._refuse(scope, receive, send, more=True)
             return
         seen = 0
+        more = True  # whether the body goes on: who asks beyond its end waits for as long as the sender stays
         started = False
 
         async def counted() -> Message:
-            nonlocal seen
+            nonlocal seen, more
             message = await receive()
+            more = message.get("more_body", False)
             seen += len(message.get("body", b"")) if message["type"] == "http.request" else 0
             if seen > self.limit:
                 raise _TooLarge
@@ -130,19 +132,18 @@ class BodyLimit:
         except _TooLarge:
             if started:
                 raise
-            await self._refuse(scope, receive, send)
+            await self._refuse(scope, receive, send, more=more)
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send, *, more: bool) -> None:
         """Answer 413. A browser shows no answer before all it sends is taken, so for it the rest is read and dropped, up to DROPPED bytes."""
         if self.page is None or "text/html" not in _header(scope, b"accept") or scope["path"].startswith("/api/"):
             await answer(scope, send, 413, "too_large", TOO_LARGE, limit=self.limit // 2**20)
             return
         dropped = 0
-        while dropped < DROPPED:
+        while more and dropped < DROPPED:
             message = await receive()
             dropped += len(message.get("body", b""))
-            if message["type"] != "http.request" or not message.get("more_body", False):
-                break
+            more = message.get("more_body", False)
         response = await run_in_threadpool(self.page, Request(scope), self.limit // 2**20)
         await response(scope, receive, send)
 
