@@ -19,7 +19,7 @@ from app.kit.errors import NotFound, QuadgateError
 from app.kit.i18n import N_
 from app.settings import ROOT, settings
 from app.web import health
-from app.web.asgi import TOO_LARGE, BodyLimit, PlainAddress, Shell
+from app.web.asgi import BODY_LIMIT, TOO_LARGE, BodyLimit, PlainAddress, Shell
 from app.web.pages import account, approvals, attempts, board, door, downloads, judgements, register, revise, whatif, wipes
 from app.web.render import problem_page
 from app.web.security import SignInNeeded, sign_in_url
@@ -60,8 +60,8 @@ async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
     yield
 
 
-def create_app() -> ASGIApp:
-    """Return the whole application."""
+def create_app(body_limit: int = BODY_LIMIT) -> ASGIApp:
+    """Return the whole application, which takes at most `body_limit` bytes in one request."""
     web = FastAPI(title="Quadgate", openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
     web.mount("/api/v1", create_api())
     web.mount("/static", StaticFiles(directory=ROOT / "app" / "web" / "static"), name="static")
@@ -81,7 +81,9 @@ def create_app() -> ASGIApp:
     ):
         web.include_router(router)
     _handle_errors(web)
-    return Shell(PlainAddress(BodyLimit(web, page=too_large_page)))  # outside of everything, so that even the answer to a crash carries the headers
+    return Shell(
+        PlainAddress(BodyLimit(web, body_limit, too_large_page))
+    )  # outside of everything, so that even the answer to a crash carries the headers
 
 
 def _handle_errors(web: FastAPI) -> None:

@@ -127,10 +127,9 @@ def test_too_large_a_body_is_refused_by_its_length_and_while_it_arrives(cast: Ca
 def test_too_large_a_body_is_a_page_in_the_readers_language_for_a_browser(cast: Cast) -> None:
     from starlette.testclient import TestClient
 
-    from app.main import create_app, too_large_page
-    from app.web.asgi import BodyLimit, Shell
+    from app.main import create_app
 
-    client = TestClient(Shell(BodyLimit(create_app(), limit=2**20, page=too_large_page)), cookies={"qg_lang": "zh-CN"})
+    client = TestClient(create_app(body_limit=2**20), cookies={"qg_lang": "zh-CN"})
     for content in (b"x" * (2**20 + 1), iter([b"login=", b"y" * 2**20, b"z" * 2**20])):
         headers = {"Accept": "text/html", "Content-Type": "application/x-www-form-urlencoded"}
         refused = client.post("/sign-in", content=content, headers=headers)
