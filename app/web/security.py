@@ -53,7 +53,7 @@ class FormUnread(BadInput):
             )
         else:
             sentence = N_("The form did not arrive whole, so nothing of it was taken. Go back in your browser and send it again.")
-        super().__init__("form_unread", sentence, **limits)
+        super().__init__("form_unread", sentence, (), **limits)
 
 
 @dataclass(frozen=True)
