@@ -81,9 +81,8 @@ def create_app(body_limit: int = BODY_LIMIT) -> ASGIApp:
     ):
         web.include_router(router)
     _handle_errors(web)
-    return Shell(
-        PlainAddress(BodyLimit(web, body_limit, too_large_page))
-    )  # outside of everything, so that even the answer to a crash carries the headers
+    # outside of everything, so that even the answer to a crash carries the headers
+    return Shell(PlainAddress(BodyLimit(web, body_limit, too_large_page)))
 
 
 def _handle_errors(web: FastAPI) -> None:

@@ -38,7 +38,6 @@ class FormUnread(BadInput):
     """A form that holds more than is read, or that is cut: the page says which limit, and that the browser still has what was typed."""
 
     def __init__(self, said: str) -> None:
-        limits = {"files": PARSED_FILES, "fields": PARSED_FIELDS, "limit": LONGEST_PART // 2**20}
         if said.startswith("Too many files"):
             sentence = N_(
                 "The form holds more than {files} files, so nothing of it was taken. Go back in your browser, which still has what you typed."
@@ -53,7 +52,7 @@ class FormUnread(BadInput):
             )
         else:
             sentence = N_("The form did not arrive whole, so nothing of it was taken. Go back in your browser and send it again.")
-        super().__init__("form_unread", sentence, (), **limits)
+        super().__init__("form_unread", sentence, files=PARSED_FILES, fields=PARSED_FIELDS, limit=LONGEST_PART // 2**20)
 
 
 @dataclass(frozen=True)
