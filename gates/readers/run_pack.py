@@ -246,7 +246,7 @@ def _check_exit(reader: Reader, data: Mapping[str, Any], records: int) -> None:
     if not data:
         return
     if data.get("outcome") != "done" or data.get("error") is not None:
-        why = at(data, "error", "message") or data.get("outcome")
+        why = at(data, "error", "message") or data.get("error") or data.get("outcome")
         reader.trouble("not_done", "exit.json", f"the job did not end as done: {why}.", f"作业未正常结束：“{why}”。")
     if data.get("records") != records or data.get("last_seq") != records - 1:
         reader.trouble(

@@ -14,7 +14,7 @@ from gates.readers.places import folders_of, hosts_of
 from gates.readers.prometheus import called, exposes, growth, series_of
 from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
-from gates.rules import doubtful
+from gates.rules import doubtful, phase_words
 from gates.rules.claim import Finding, Findings, Run, each, fold, holds, not_applicable, unknown
 from gates.rules.engine import IDENTITY, differs_from_plan, instances_differ, setting_differences, settings_of, untold
 from gates.rules.estimates import percent
@@ -199,10 +199,14 @@ def _difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
 
 
 def failures(data: Findings, arm: str) -> ClaimResult:
-    """Failed or empty requests, judged from the facts of each. In the candidate they are the product's, once it is proven cold and stored."""
+    """Failed or empty requests, judged from the facts of each. In the candidate they are the product's, once it is proven cold and stored.
+
+    Where none failed, and the probe itself does not find a phase as it should be, it is unknown.
+    """
 
     def findings() -> Iterator[Finding]:
         for run in data.of(arm):
+            yield from phase_words.not_ok(run)
             for tier in run.tiers:
                 requests = run.pack.of("measure", tier)
                 failed = [r.failure for r in requests if r.failure is not None]

@@ -91,3 +91,40 @@ def test_one_process_may_serve_several_runs_where_it_was_reset_for_each():
         rows("run-3", "coldness.jsonl", lambda r: r.update(engine=serving, engine_before=serving))(evidence)
 
     assert "served by one process" not in said(judged(_g2(), reset))
+
+
+def _not_ok(phase: str, **detail: Any) -> Callable[[Evidence], Any]:
+    return rows("run-2", "phases.jsonl", lambda r: r["phase"] == phase and r.update(ok=False, detail=detail))
+
+
+@pytest.mark.parametrize("phase", ["measure", "cool", "warmup"])
+def test_a_phase_that_the_probe_itself_does_not_find_in_order_proves_nothing(phase):
+    document = judged(_g2(), _not_ok(phase, error={"kind": "internal", "message": "the loop lost a request"}))
+    assert document["verdict"] == "inconclusive"
+    failures = next(c for c in document["claims"] if c["claim"] == "failures")
+    assert (failures["status"], "the loop lost a request" in failures["reason"]["en"]) == ("unknown", True)
+
+
+def test_a_canary_of_the_candidate_that_was_not_as_expected_is_no_pass():
+    def missed(evidence: Evidence) -> None:
+        cooled = next(r for r in evidence.rows("run-2", "phases.jsonl") if r["phase"] == "warmup")
+        row = {**cooled, "phase": "canary", "started_ns": cooled["ended_ns"], "ok": False, "detail": {"new": {"hit": True, "as_expected": False}}}
+        evidence.lines("run-2", "phases.jsonl", lambda found: [r for p in found for r in ((p, row) if p == cooled else (p,))], renumber=True)
+
+    document = judged(_g3(), missed)
+    assert document["verdict"] == "inconclusive"
+    assert '"as_expected": false' in said(document, "g3.candidate_failures")
+
+
+def test_pages_that_were_resident_behind_cooling_are_left_to_the_plans_limit():
+    def few(evidence: Evidence) -> None:
+        _not_ok("cool", restarted=True)(evidence)
+        rows("run-2", "coldness.jsonl", lambda r: r["when"] == "after_cool" and r.update(resident_bytes=4096, resident_pages=1))(evidence)
+
+    assert judged(_g2(), few)["verdict"] == "pass"
+
+
+def test_a_job_that_is_done_and_has_an_error_is_not_done():
+    document = judged(_g2(), lambda e: e.json("run-2", "exit.json", lambda d: d.update(error={"kind": "oom", "message": "boom"})))
+    assert document["verdict"] == "inconclusive"
+    assert "boom" in said(document)
