@@ -14,7 +14,7 @@ from gates.model import ATTENDED, CheckResult, Problem, StepKind, StepSpec, Verd
 from gates.plan import Plan
 from gates.readers.run_pack import Pack, read_pack
 from gates.readers.strict import at, count
-from gates.rules import apart, attended
+from gates.rules import apart, attended, identity
 from gates.rules.claim import Findings, Run
 from gates.rules.estimates import tier_stats
 from gates.text import Text
@@ -42,7 +42,7 @@ def gather(plan: Plan, bundle: Bundle, steps: Sequence[StepSpec], *, known: Sequ
         pack = read_pack(bundle, step.key, hosts[0], names, plan.g4.fatal_counters)
         problems += [p for p in pack.problems if p.code != "missing"]  # missing files are listed by identity already
         problems += [*_wrong_job(bundle, step, pack), *_phase_problems(step, pack), *_several_boots(step, pack)]
-        problems += attended.problems(bundle, step, pack)
+        problems += [*identity.problems(bundle, step, pack), *attended.problems(bundle, step, pack)]
         tiers = [int(t["tier"]) for t in step.params["tiers"]]
         stats = {tier: tier_stats(pack.of("measure", tier), tier) for tier in tiers}
         runs.append(Run(step, pack, {tier: found for tier, found in stats.items() if found is not None}))

@@ -11,20 +11,19 @@ from gates.rules.claim import Finding, Run, unknown
 from gates.text import Text
 
 _QUOTED = 200  # characters of a row's own words
-_TELLS = Text(
-    "a new attempt in which the probe finds the phase {n} as it should be would tell", "探针确认阶段 {n} 正常的新尝试方可判定"
-)
+_ELSEWHERE = ("store", "cell")  # judged by claims and checks of their own
+_TELLS = Text("a new attempt in which the probe finds the phase {n} as it should be would tell", "探针确认阶段 {n} 正常的新尝试方可判定")
 
 
 def not_ok(run: Run) -> Iterator[Finding]:
-    """Yield each phase of which the probe does not say that it went as it should, with the row's own words; the store phase has a claim of its own.
+    """Yield each phase of which the probe does not say that it went as it should, with the row's own words.
 
     It proves no fault, and leaves nothing proven. Cooling after which some pages were resident is held against the plan's limit by
     page_cache_cold, and is told here only where something else was wrong with it.
     """
     for row in run.pack.phases:
         name, tier = str(row.get("phase")), row.get("tier")
-        if row.get("ok") is True or name == "store" or (name == "cool" and _only_some_pages(run, row)):
+        if row.get("ok") is True or name in _ELSEWHERE or (name == "cool" and _only_some_pages(run, row)):
             continue
         shown, words = f"{name} c{tier}" if tier else name, _words(row)
         yield unknown(
