@@ -13,7 +13,7 @@ from typing import Any
 from gates.model import Problem
 from gates.readers.run_pack import Pack
 from gates.readers.strict import at, count
-from gates.rules import cold_reset
+from gates.rules import cold_reset, foreign_rows
 from gates.rules.claim import Run
 from gates.text import Text
 
@@ -23,7 +23,8 @@ Span = tuple[int, int]
 def problems(runs: Sequence[Run]) -> list[Problem]:
     """Return what shows that runs are not what they say: copies of each other, or rows that lie outside their phase. A soak has rules of its own."""
     passes = [run for run in runs if run.phase == "measure"]
-    found = [problem for run in passes for problem in (*_phases(run), *_requests(run), *_counters(run), *_looks(run))]
+    rules = (foreign_rows.problems, _phases, _requests, _offsets, _counters, _looks)
+    found = [problem for run in passes for rule in rules for problem in rule(run)]
     for pair in combinations(sorted(passes, key=_begun), 2):
         found += [*_overlap(*pair), *_same_process(*pair), *_same_moments(*pair)]
     return found
@@ -65,6 +66,19 @@ def _requests(run: Run) -> Iterator[Problem]:
     for name, n in outside.items():
         text = Text("{p}: {k} requests of the phase {n} lie outside its time.", "{p}：阶段 {n} 有 {k} 个请求不在该阶段的时间内。")
         yield _problem(run, "order", "records.jsonl", text.fill(p=run.pack.path("records.jsonl"), k=n, n=name))
+
+
+def _offsets(run: Run) -> Iterator[Problem]:
+    """Yield that measured requests lack the offsets of their chunks, which the job was told to record: they are what a TTFT is held against."""
+    if at(run.pack.job, "phases", "chunk_offsets") is not True:
+        return
+    bare = [r.seq for r in run.pack.of("measure") if r.failure is None and not r.offsets]
+    if bare:
+        text = Text(
+            "{p}: {n} measured requests lack the offsets of their chunks, which the job was told to record (the first has seq {s}).",
+            "{p}：{n} 个测量请求缺少作业要求记录的分块偏移（首条 seq 为 {s}）。",
+        )
+        yield _problem(run, "offsets", "records.jsonl", text.fill(p=run.pack.path("records.jsonl"), n=len(bare), s=bare[0]))
 
 
 def _counters(run: Run) -> Iterator[Problem]:
