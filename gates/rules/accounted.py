@@ -26,7 +26,7 @@ def requests_accounted(data: Findings, arm: str) -> ClaimResult:
     """
 
     def findings() -> Iterator[Finding]:
-        for run in data.of(arm):
+        for run in data.places(arm):
             for tier in run.tiers:
                 yield from _tier(run, tier, data.plan.workload.output_tokens)
 

@@ -142,7 +142,7 @@ def _overlap(a: Run, b: Run) -> Iterator[Problem]:
             "{a} and {b} overlap on the clock of one boot; runs follow each other, so one of them is not what it says.",
             "{a} 与 {b} 在同一次开机的时钟上重叠；各轮依次进行，其中必有一轮与所述不符。",
         )
-        yield _problem(b, "overlap", "phases.jsonl", text.fill(a=a.key, b=b.key))
+        yield _problem(b, "overlap", "phases.jsonl", text.fill(a=a.shown, b=b.shown))
 
 
 def _processes(run: Run) -> set[tuple[str, int, int]]:
@@ -166,7 +166,7 @@ def _same_process(a: Run, b: Run) -> Iterator[Problem]:
             "{a} and {b} were served by one process of the engine ({n}), though it was started anew for each.",
             "{a} 与 {b} 由同一引擎进程（{n}）服务，而每轮之前引擎均应重启。",
         )
-        yield _problem(b, "process", "coldness.jsonl", text.fill(a=a.key, b=b.key, n=pid))
+        yield _problem(b, "process", "coldness.jsonl", text.fill(a=a.shown, b=b.shown, n=pid))
 
 
 def _same_moments(a: Run, b: Run) -> Iterator[Problem]:
@@ -176,7 +176,7 @@ def _same_moments(a: Run, b: Run) -> Iterator[Problem]:
             "{n} requests of {b} were sent in the same nanosecond as one of {a}: one run's requests stand in another's journal.",
             "{b} 有 {n} 个请求与 {a} 的请求发送时刻（纳秒）相同：一轮的请求出现在另一轮的日志中。",
         )
-        yield _problem(b, "copied", "records.jsonl", text.fill(n=n, a=a.key, b=b.key))
+        yield _problem(b, "copied", "records.jsonl", text.fill(n=n, a=a.shown, b=b.shown))
 
 
 def _name(phase: str, tier: Any) -> str:

@@ -14,7 +14,7 @@ from gates.rules.apart import boots
 from gates.rules.engine import same_name
 from gates.text import Text
 
-_NOT_ITS_OWN = Text("{p}: {k} is {v}, where {w} must stand for this step.", "{p}：{k} 为 {v}，而本步骤应为 {w}。")
+_NOT_ITS_OWN = Text("{p}: {k} is {v}, where {w} must stand for this step.", "{p}：{k} 为“{v}”，而本步骤应为“{w}”。")
 
 
 def problems(bundle: Bundle, step: StepSpec, pack: Pack) -> Iterator[Problem]:
@@ -44,7 +44,7 @@ def _engine_boot(step: StepSpec, pack: Pack) -> Iterator[Problem]:
     seen = {str(boot) for row in pack.coldness if (boot := at(row, "engine", "boot_id")) is not None}
     if step.params["kind"] == "run" and (other := sorted(seen - boots(pack))):
         where = pack.path("coldness.jsonl")
-        text = Text("{p}: the engine was seen in the boot {b}, in which the run was not.", "{p}：引擎所在的开机 {b} 并非该轮所在的开机。")
+        text = Text("{p}: the engine was seen in the boot {b}, in which the run was not.", "{p}：引擎所在的开机“{b}”并非该轮所在的开机。")
         yield Problem("boots", text.fill(p=where, b=other[0]), where)
 
 
