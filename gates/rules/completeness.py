@@ -42,7 +42,7 @@ def gather(plan: Plan, bundle: Bundle, steps: Sequence[StepSpec], *, known: Sequ
         pack = read_pack(bundle, step.key, hosts[0], names, plan.g4.fatal_counters)
         problems += [p for p in pack.problems if p.code != "missing"]  # missing files are listed by identity already
         problems += [*_wrong_job(bundle, step, pack), *_phase_problems(step, pack), *_several_boots(step, pack)]
-        problems += [*identity.problems(bundle, step, pack), *attended.problems(bundle, step, pack)]
+        problems += [*attended.problems(bundle, step, pack), *identity.problems(bundle, step, pack)]
         tiers = [int(t["tier"]) for t in step.params["tiers"]]
         stats = {tier: tier_stats(pack.of("measure", tier), tier) for tier in tiers}
         runs.append(Run(step, pack, {tier: found for tier, found in stats.items() if found is not None}))
