@@ -48,7 +48,9 @@ def _tier(run: Run, tier: int, output: int) -> Iterator[Finding]:
             nothing = Text("this engine does not count {w}.", "该引擎不统计{w}。").fill(w=_WHAT[name])
             yield Finding(ClaimStatus.NOT_APPLICABLE, nothing, None, run.key, tier)
         elif grown is None:
-            yield unknown(run, f"the engine's count of {_WHAT[name].en} does not tell.", f"引擎的{_WHAT[name].zh}计数未给出数值。", tier=tier, files=files)
+            yield unknown(
+                run, f"the engine's count of {_WHAT[name].en} does not tell.", f"引擎的{_WHAT[name].zh}计数未给出数值。", tier=tier, files=files
+            )
         else:
             yield _held(run, tier, name, (grown, least, limit))
 
