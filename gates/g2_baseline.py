@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 from gates.bundle import Bundle
-from gates.canonical import sha256_of
 from gates.g2.declared import THROUGHPUT_CV, TTFT_CV
 from gates.g2.volume import volume_checks
 from gates.model import CheckResult, GateJudgement, GateSpec, Severity, StepSpec, Verdict
 from gates.plan import Plan
+from gates.rules.across import frozen_hash
 from gates.rules.cell_lines import cell_lines
 from gates.rules.claim import Findings, lacking
 from gates.rules.completeness import evidence_check, gather, wanted_files
@@ -72,7 +72,7 @@ def frozen(data: Findings) -> dict[str, Any]:
         rate = Effect(tuple((Fraction(1), s.output_per_s) for s in stats), drop=False).value() + 1
         tiers[str(tier)] = {"ttft_p50_ns": int(ttft), "output_tokens_per_s": format(to_decimal(Fraction(rate), 6), "f")}
     engine = {key: data.runs[0].pack.engine.get(key) for key in IDENTITY}
-    return {"hash": sha256_of({"tiers": tiers, "engine": engine}), "tiers": tiers, "engine": engine}
+    return {"hash": frozen_hash({"tiers": tiers, "engine": engine}), "tiers": tiers, "engine": engine}
 
 
 def _repeatable(plan: Plan, data: Findings, standing: Standing, tier: int, what: str) -> CheckResult:

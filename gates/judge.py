@@ -28,6 +28,7 @@ _ENDS = {
     "error": Text("The attempt ended in error; it is never a pass.", "本次尝试因错误终止，不得判为通过。"),
     "lost_contact": Text("Contact with the target was lost; it is never a pass.", "与目标主机失去联系，不得判为通过。"),
 }
+_WHOLE = "finished"  # the only run status of an attempt that can pass: any other, and one that nobody knows, is none
 # What would change each of them.
 _RUN_THROUGH = Text("a new attempt that runs to its end would change it", "执行完毕的新尝试方可改变")
 _COUNTED = Text("an attempt that counts, and is no rehearsal, would be judged", "正式尝试（非预演）方可判定")
@@ -144,6 +145,12 @@ def _said_to_be_simulated(plan: Plan, bundle: Bundle) -> bool:
     return plan.rig.simulated or bundle.manifest.get("simulated") is not False or bundle.inputs.get("simulated") is not False
 
 
+def _end(told: Any, otherwise: Text) -> Text:
+    """Return the sentence on how an attempt ended."""
+    known = _ENDS.get(told) if isinstance(told, str) else None
+    return known or otherwise.fill(e="-" if told is None else str(told)[:60])
+
+
 def _attempt_checks(plan: Plan, bundle: Bundle, stand_in: Text | None) -> list[CheckResult]:
     """Return what keeps an attempt from being a pass whatever was measured: a rehearsal, an interruption, a rig that the plan does not name.
 
@@ -153,12 +160,15 @@ def _attempt_checks(plan: Plan, bundle: Bundle, stand_in: Text | None) -> list[C
     found: dict[Text, Text] = {}  # reason -> what would change it
     if attempt.get("rehearsal") is not False:
         found[Text("A rehearsal is never judged; the figures are for practice.", "预演不作判定，数值仅供练习。")] = _COUNTED
-    for end in (bundle.inputs.get("interruption"), attempt.get("status")):
-        known = _ENDS.get(end) if isinstance(end, str) else None
-        if known is not None:
-            found[known] = _RUN_THROUGH
-        elif end is not None and end is bundle.inputs.get("interruption"):
-            found[Text(f"The attempt was interrupted ({end}).", f"本次尝试被中断（{end}）。")] = _RUN_THROUGH
+    cut, status = bundle.inputs.get("interruption"), attempt.get("status")
+    if cut is not None:
+        found[_end(cut, Text("The attempt was interrupted ({e}).", "本次尝试被中断（{e}）。"))] = _RUN_THROUGH
+    if status != _WHOLE:
+        untold = Text(
+            "The manifest does not say that the attempt ran to its end (its status is {e}); it is never a pass.",
+            "清单未说明本次尝试已执行完毕（状态为 {e}），不得判为通过。",
+        )
+        found[_end(status, untold)] = _RUN_THROUGH
     if _said_to_be_simulated(plan, bundle) and not plan.rig.simulated:
         found[Text("The target is simulated, the plan was sealed for real hardware.", "目标为模拟环境，而计划是为真实硬件封存的。")] = _AS_SEALED
     elif stand_in is not None:

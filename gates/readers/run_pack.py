@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gates.bundle import Bundle
 from gates.model import Problem
+from gates.readers.receipts import contradiction
 from gates.readers.strict import Reader, at, count, whole
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Request:
     cached_tokens: int | None = None  # of its prompt, by the engine's own account; None where it does not say
     output_head: tuple[str, ...] | None = None  # the first token texts of the output; None where they were not recorded
     host: str | None = None  # the engine host that it was sent to, where that is another than the driver's
+    offsets: int = 0  # how many chunks of its text have an offset on record
 
     @property
     def failure_but_times(self) -> str | None:
@@ -159,6 +161,7 @@ def read_pack(bundle: Bundle, step: str, host: str, names: Iterable[str], counte
 
 def _requests(reader: Reader) -> tuple[Request, ...]:
     out = []
+    odd: dict[str, list[int]] = {}  # field -> seqs of the records whose receipts contradict each other in it
     for row in reader.journal("records.jsonl"):
         request = request_of(row)
         if request is None:
@@ -170,6 +173,15 @@ def _requests(reader: Reader) -> tuple[Request, ...]:
             )
             continue
         out.append(request)
+        if field := contradiction(row, request):
+            odd.setdefault(field, []).append(request.seq)
+    for field, seqs in odd.items():
+        reader.trouble(
+            "receipts",
+            "records.jsonl",
+            f"{field} contradicts first_text_ns and end_ns in {len(seqs)} records (the first has seq {seqs[0]}).",
+            f"{len(seqs)} 条记录的 {field} 与 first_text_ns、end_ns 矛盾（首条 seq 为 {seqs[0]}）。",
+        )
     if twice := len(out) - len({(request.boot_id, request.prompt_sha256, request.sent_ns) for request in out}):
         reader.trouble(
             "twice",
@@ -220,6 +232,7 @@ def request_of(row: Mapping[str, Any]) -> Request | None:
         cached_tokens=count(at(row, "usage", "cached_tokens")),
         output_head=_head(row.get("output_head")),
         host=str(row["host"]) if row.get("host") is not None else None,
+        offsets=len(told) if isinstance(told := row.get("chunk_offsets_us"), list) else 0,
     )
 
 
@@ -246,7 +259,7 @@ def _check_exit(reader: Reader, data: Mapping[str, Any], records: int) -> None:
     if not data:
         return
     if data.get("outcome") != "done" or data.get("error") is not None:
-        why = at(data, "error", "message") or data.get("outcome")
+        why = at(data, "error", "message") or data.get("error") or data.get("outcome")
         reader.trouble("not_done", "exit.json", f"the job did not end as done: {why}.", f"作业未正常结束：“{why}”。")
     if data.get("records") != records or data.get("last_seq") != records - 1:
         reader.trouble(

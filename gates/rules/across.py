@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from gates.canonical import sha256_of
 from gates.model import Attribution, ClaimResult, ClaimStatus
 from gates.readers.strict import exact
 from gates.rules.agreement import agree, difference, from_frozen, is_bounded, least_difference, near, replayed, unexplained
@@ -74,6 +75,14 @@ def baselines_agree(data: Findings) -> ClaimResult:
     return fold(data.plan, "baselines_agree", "baseline", findings())
 
 
+def frozen_hash(baseline: Mapping[str, Any]) -> str | None:
+    """Return the hash of the baseline that G2 freezes: over its tiers and its engine. None: what they hold cannot be written down."""
+    try:
+        return sha256_of({"tiers": baseline.get("tiers"), "engine": baseline.get("engine")})
+    except (TypeError, ValueError):
+        return None
+
+
 def g2_agreement(data: Findings, frozen: Any) -> ClaimResult:
     """Return how far G3's own baseline is from the one that G2 froze, at each tier: geometric mean of the runs over the frozen value."""
     limit = data.plan.g3.agreement_max
@@ -104,6 +113,9 @@ def g2_agreement(data: Findings, frozen: Any) -> ClaimResult:
                 reason = Text("c{t}: {n} is {v} away from the frozen G2 baseline (at most {l}).", "c{t}：{n}与已冻结的 G2 基线相差 {v}（上限 {l}）。")
                 reason = reason.fill(t=tier, n=Text(name, amid(name_zh)), v=percent(off, limit), l=percent(limit))
                 yield Finding(holds(near(effect, limit)), reason, off, None, tier, ("evidence/inputs.json",))
+        if isinstance(frozen, Mapping) and tiers and frozen.get("hash") != frozen_hash(frozen):
+            odd = Text("the frozen G2 baseline is not the one that its hash names.", "已冻结的 G2 基线与其哈希不符。")
+            yield Finding(ClaimStatus.UNKNOWN, odd, evidence=("evidence/inputs.json",), change=_G2)
 
     return fold(data.plan, "g2_agreement", "baseline", findings())
 

@@ -130,7 +130,7 @@ TITLES: Mapping[str, Text] = MappingProxyType({name: claim.title for name, claim
 # The claims of each gate in the order of the report's table: what every run must answer, then what compares runs.
 OF_RUNS = (
     *("hbm_cold", "page_cache_cold", "engine_restarted_cold", "array_cold", "on_its_medium", "external_hits", "device_bytes", "store_complete"),
-    *("equal_work", "failures", "client_healthy", "calibration", "littles_law"),
+    *("equal_work", "failures", "requests_accounted", "client_healthy", "calibration", "littles_law"),
 )
 OF_GATES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

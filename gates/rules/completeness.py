@@ -14,7 +14,7 @@ from gates.model import ATTENDED, CheckResult, Problem, StepKind, StepSpec, Verd
 from gates.plan import Plan
 from gates.readers.run_pack import Pack, read_pack
 from gates.readers.strict import at, count
-from gates.rules import attended
+from gates.rules import apart, attended, identity
 from gates.rules.claim import Findings, Run
 from gates.rules.estimates import tier_stats
 from gates.text import Text
@@ -42,10 +42,11 @@ def gather(plan: Plan, bundle: Bundle, steps: Sequence[StepSpec], *, known: Sequ
         pack = read_pack(bundle, step.key, hosts[0], names, plan.g4.fatal_counters)
         problems += [p for p in pack.problems if p.code != "missing"]  # missing files are listed by identity already
         problems += [*_wrong_job(bundle, step, pack), *_phase_problems(step, pack), *_several_boots(step, pack)]
-        problems += attended.problems(bundle, step, pack)
+        problems += [*attended.problems(bundle, step, pack), *identity.problems(bundle, step, pack)]
         tiers = [int(t["tier"]) for t in step.params["tiers"]]
         stats = {tier: tier_stats(pack.of("measure", tier), tier) for tier in tiers}
         runs.append(Run(step, pack, {tier: found for tier, found in stats.items() if found is not None}))
+    problems += apart.problems(runs)
     return Gathered(Findings(plan, tuple(runs)), tuple(problems))
 
 
@@ -166,9 +167,7 @@ def _phase_problems(step: StepSpec, pack: Pack) -> list[Problem]:
 
 def _several_boots(step: StepSpec, pack: Pack) -> list[Problem]:
     """Return a problem when a run spans boots of its host: their clocks have nothing in common. A soak goes on after a reboot, by its own rules."""
-    boots = {r.boot_id for r in pack.requests} | {
-        str(b) for b in (*(p.get("boot_id") for p in pack.phases), pack.exit.get("boot_id")) if b is not None
-    }
+    boots = apart.boots(pack)
     if step.params["kind"] == "soak" or len(boots) < 2:
         return []
     where = pack.path("records.jsonl")

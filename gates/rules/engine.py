@@ -46,7 +46,7 @@ def against_plan(plan: Plan, engine: Engine) -> Iterator[tuple[str, Text | None]
     platform = plan.platform
     if platform.model is not None:
         told = engine.get("model")
-        yield from _compared("model", platform.model, told if isinstance(told, str) else None, _same_name(platform.model, told))
+        yield from _compared("model", platform.model, told if isinstance(told, str) else None, same_name(platform.model, told))
     family = framework_of(engine)
     if platform.framework is not None:
         name, _, version = platform.framework.strip().partition(" ")
@@ -201,8 +201,8 @@ def _of_the_tier(key: str) -> bool:
     return key.startswith((*_TIER, *_TIER_TOO))
 
 
-def _same_name(a: str, b: Any) -> bool:
-    """Compare two names of a model: whole, or the last part of a path or repository."""
+def same_name(a: str, b: Any) -> bool:
+    """Return whether two names of a model are one: whole, or by the last part of a path or repository."""
     if not isinstance(b, str):
         return False
     mine, theirs = ({name.strip().casefold(), name.strip().rstrip("/").rpartition("/")[2].casefold()} for name in (a, b))

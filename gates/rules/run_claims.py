@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gates.model import ClaimResult
-from gates.rules import bytes_read, client, cold, medium, work
+from gates.rules import accounted, bytes_read, client, cold, medium, work
 from gates.rules.claim import Findings
 
 OF_EVERY_ARM: tuple[Callable[[Findings, str], ClaimResult], ...] = (
@@ -19,6 +19,7 @@ OF_EVERY_ARM: tuple[Callable[[Findings, str], ClaimResult], ...] = (
     work.store_complete,
     work.equal_work,
     work.failures,
+    accounted.requests_accounted,
     client.client_healthy,
     client.calibration,
     client.littles_law,

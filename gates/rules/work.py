@@ -14,7 +14,7 @@ from gates.readers.places import folders_of, hosts_of
 from gates.readers.prometheus import called, exposes, growth, series_of
 from gates.readers.run_pack import Request
 from gates.readers.strict import at, count, exact
-from gates.rules import doubtful
+from gates.rules import doubtful, identity, phase_words
 from gates.rules.claim import Finding, Findings, Run, each, fold, holds, not_applicable, unknown
 from gates.rules.engine import IDENTITY, differs_from_plan, instances_differ, setting_differences, settings_of, untold
 from gates.rules.estimates import percent
@@ -48,6 +48,13 @@ def equal_work(data: Findings, arm: str) -> ClaimResult:
             if wrong:
                 yield Finding(ClaimStatus.BREACHED, wrong, None, run.key, None, files)
             yield from arm_told(data.plan, run)
+            if other := identity.other_model(run.pack):
+                yield unknown(
+                    run,
+                    f"its counters are of the model {other[:80]}, which is not the engine's.",
+                    f"其计数器属于模型“{other[:80]}”，并非该引擎的模型。",
+                    files=("counters.jsonl", "engine.json"),
+                )
             good = Text(
                 "Prompts, lengths, token totals, KV blocks and configuration are as the plan says.", "提示、长度、词元总数、KV 块和配置均与计划一致。"
             )
@@ -106,9 +113,21 @@ def _prompts_differ(data: Findings, run: Run, tier: int) -> Text | None:
     told = run.pack.workload.get("tiers")
     declared = next((t for t in (told if isinstance(told, list) else ()) if at(t, "tier") == tier), None)
     ordered = "\n".join(r.prompt_sha256 for r in sorted(run.pack.of("measure", tier), key=lambda r: r.prompt))
+    odd = next((key for key, want in _asked(data, run, tier).items() if at(declared, key) != want), None)
+    if odd:
+        return Text("workload.json declares {v} as {k}, where the plan says {w}.", "workload.json 声明的 {k} 为 {v}，计划为 {w}。").fill(
+            k=odd, v=at(declared, odd), w=_asked(data, run, tier)[odd]
+        )
     if at(declared, "prompts_sha256") != hashlib.sha256(ordered.encode()).hexdigest():
         return Text("the prompts sent are not those that workload.json declares.", "所发提示与 workload.json 声明的不符。")
     return None
+
+
+def _asked(data: Findings, run: Run, tier: int) -> dict[str, int]:
+    """Return what workload.json must declare of a tier, as the sealed plan asks for it."""
+    work = data.plan.workload
+    lengths = {"context_tokens": work.context_tokens, "suffix_tokens": work.suffix_tokens, "output_tokens": work.output_tokens}
+    return {"requests": run.wanted[tier], **lengths}
 
 
 def _engine_differs(first: Run, run: Run) -> Text | None:
@@ -199,10 +218,14 @@ def _difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
 
 
 def failures(data: Findings, arm: str) -> ClaimResult:
-    """Failed or empty requests, judged from the facts of each. In the candidate they are the product's, once it is proven cold and stored."""
+    """Failed or empty requests, judged from the facts of each. In the candidate they are the product's, once it is proven cold and stored.
+
+    Where none failed, and the probe itself does not find a phase as it should be, it is unknown.
+    """
 
     def findings() -> Iterator[Finding]:
         for run in data.of(arm):
+            yield from phase_words.not_ok(run)
             for tier in run.tiers:
                 requests = run.pack.of("measure", tier)
                 failed = [r.failure for r in requests if r.failure is not None]

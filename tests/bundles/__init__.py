@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from tests.bundles.evidence import Evidence
 from tests.bundles.gates import counted_again, g2_evidence, g3_evidence, g4_evidence, record_injection, told_again
+from tests.bundles.times import in_time
 from tests.bundles.truth import Truth, merged, small_plan, soak_plan
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "g2_evidence",
     "g3_evidence",
     "g4_evidence",
+    "in_time",
     "merged",
     "record_injection",
     "small_plan",

@@ -32,7 +32,7 @@ class Evidence:
     gate: str
     plan: Plan
     files: dict[str, bytes] = field(default_factory=dict)
-    attempt: dict[str, Any] = field(default_factory=lambda: {"id": ATTEMPT, "number": 1, "rehearsal": False, "seed": 7, "status": "running"})
+    attempt: dict[str, Any] = field(default_factory=lambda: {"id": ATTEMPT, "number": 1, "rehearsal": False, "seed": 7, "status": "finished"})
     simulated: bool = False
 
     def path(self, step: str, name: str) -> str:

@@ -12,6 +12,7 @@ from gates.canonical import canonical_bytes, sha256_of
 from gates.g3.extension import FIRST_VERDICT, extension
 from gates.model import StepKind, StepSpec
 from gates.plan import Plan
+from gates.rules.across import frozen_hash
 from gates.rules.engine import IDENTITY
 from tests.bundles.evidence import BOOT, HOST, Evidence, dumped
 from tests.bundles.job import MODEL_LABELS, SERVED, WALL
@@ -39,7 +40,8 @@ def g3_evidence(truth: Truth | None = None, plan: Plan | None = None) -> Evidenc
             "output_tokens_per_s": f"{tier * plan.workload.output_tokens / e2e:.6f}",
         }
     engine = {key: evidence.read("run-1", "engine.json")[key] for key in IDENTITY}
-    return evidence.inputs(lambda d: d.update(g2_baseline={"hash": "sha256:" + "0" * 64, "tiers": tiers, "engine": engine}))
+    frozen = {"tiers": tiers, "engine": engine}
+    return evidence.inputs(lambda d: d.update(g2_baseline={"hash": frozen_hash(frozen), **frozen}))
 
 
 def extended_evidence(truth: Truth, plan: Plan, first: Mapping[str, Any]) -> Evidence:

@@ -15,7 +15,7 @@ from gates.judge import ORDER, differences, judge, roll_up
 from gates.model import CheckResult, Severity, Verdict
 from gates.text import Text
 from gates.version import JUDGE_VERSION, RULES_HASH, rules_hash
-from tests.bundles import Truth, g2_evidence, g3_evidence, g4_evidence, small_plan
+from tests.bundles import Truth, g2_evidence, g3_evidence, g4_evidence, in_time, small_plan
 
 runner = CliRunner()
 
@@ -84,6 +84,9 @@ def test_the_rules_hash_is_over_the_sources():
         lambda e: e.attempt.pop("rehearsal"),
         lambda e: e.attempt.update(status="canceled"),
         lambda e: e.attempt.update(status="lost_contact"),
+        lambda e: e.attempt.update(status="exploded"),
+        lambda e: e.attempt.update(status=["finished"]),
+        lambda e: e.attempt.pop("status"),
         lambda e: e.inputs(lambda d: d.update(interruption="error")),
         lambda e: e.inputs(lambda d: d.update(interruption="something new")),
         lambda e: e.inputs(lambda d: d.update(simulated=True)),
@@ -187,7 +190,7 @@ def test_samples_altered_with_a_rebuilt_manifest_get_the_verdict_of_the_new_data
     evidence = g3_evidence()
     good = judge(evidence.bundle())
     for step in ("run-2", "run-3"):
-        evidence.lines(step, "records.jsonl", slower)
+        in_time(evidence.lines(step, "records.jsonl", slower), step)
     assert cli("judge", evidence.write(tmp_path / "new")).exit_code == 1
     result = cli("judge", evidence.write(tmp_path / "old", good))
     assert result.exit_code == 4

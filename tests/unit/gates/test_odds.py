@@ -54,6 +54,7 @@ def gate_verdict(plan, draw):
     data = Findings(plan, tuple(runs), extended_by=count - first)
     frozen = {"tiers": {str(t): {"ttft_p50_ns": int(d.frozen_ttft), "output_tokens_per_s": str(int(d.frozen_rate))} for t, d in draw.items()}}
     frozen["engine"] = ENGINE
+    frozen["hash"] = across.frozen_hash(frozen)
     several = (across.replay(data), across.baselines_agree(data)) if count > 1 else ()
     standing = Standing(True, leave_out(plan, (across.placebo(data), *several, across.g2_agreement(data, frozen))))
     checks = [validity_check("G3", plan, standing)]
