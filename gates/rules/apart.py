@@ -47,7 +47,7 @@ def _phases(run: Run) -> Iterator[Problem]:
             continue  # those that the step asks for are told by completeness
         name = _name(str(row.get("phase")), row.get("tier"))
         if begun < last:
-            text = Text("{p}: the phase {n} begins before {a} has ended.", "{p}：阶段 {n} 在 {a} 结束前开始。")
+            text = Text("{p}: the phase {n} begins before {a} has ended.", "{p}：阶段“{n}”在“{a}”结束前开始。")
             yield _problem(run, "order", "phases.jsonl", text.fill(p=run.pack.path("phases.jsonl"), n=name, a=above))
         last, above = max(last, ended), name
 
@@ -64,7 +64,7 @@ def _requests(run: Run) -> Iterator[Problem]:
             name = _name(*key)
             outside[name] = outside.get(name, 0) + 1
     for name, n in outside.items():
-        text = Text("{p}: {k} requests of the phase {n} lie outside its time.", "{p}：阶段 {n} 有 {k} 个请求不在该阶段的时间内。")
+        text = Text("{p}: {k} requests of the phase {n} lie outside its time.", "{p}：阶段“{n}”有 {k} 个请求不在该阶段的时间内。")
         yield _problem(run, "order", "records.jsonl", text.fill(p=run.pack.path("records.jsonl"), k=n, n=name))
 
 

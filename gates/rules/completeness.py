@@ -158,7 +158,7 @@ def _phase_problems(step: StepSpec, pack: Pack) -> list[Problem]:
         begun, ended = count(at(phase, "started_ns")), count(at(phase, "ended_ns"))
         label = f"{name} c{tier}" if tier else name
         if begun is None or ended is None or ended < begun:
-            text = Text("{p}: the phase {n} is not there exactly once, with its times.", "{p}：阶段 {n} 缺失、重复或缺少时间。").fill(
+            text = Text("{p}: the phase {n} is not there exactly once, with its times.", "{p}：阶段“{n}”缺失、重复或缺少时间。").fill(
                 p=where, n=label
             )
             problems.append(Problem("phase", text, where))

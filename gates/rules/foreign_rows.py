@@ -30,7 +30,7 @@ def problems(run: Run) -> Iterator[Problem]:
         yield from _foreign(run, name, places, allowed)
     rows = Counter(_place(row) for row in run.pack.phases if row.get("phase") in ("warmup", "canary"))  # the others are counted by completeness
     for place in (place for place, n in rows.items() if n > 1):
-        text = Text("{p}: the phase {n} is there more than once.", "{p}：阶段 {n} 重复出现。")
+        text = Text("{p}: the phase {n} is there more than once.", "{p}：阶段“{n}”重复出现。")
         yield Problem("foreign_row", text.fill(p=run.pack.path("phases.jsonl"), n=_name(place)), run.pack.path("phases.jsonl"))
 
 

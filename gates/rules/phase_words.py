@@ -12,7 +12,7 @@ from gates.text import Text
 
 _QUOTED = 200  # characters of a row's own words
 _ELSEWHERE = ("store", "cell")  # judged by claims and checks of their own
-_TELLS = Text("a new attempt in which the probe finds the phase {n} as it should be would tell", "探针确认阶段 {n} 正常的新尝试方可判定")
+_TELLS = Text("a new attempt in which the probe finds the phase {n} as it should be would tell", "探针确认阶段“{n}”正常的新尝试方可判定")
 
 
 def not_ok(run: Run) -> Iterator[Finding]:
@@ -29,7 +29,7 @@ def not_ok(run: Run) -> Iterator[Finding]:
         yield unknown(
             run,
             f"the probe itself does not find the phase {shown} as it should be: {words}.",
-            f"探针自身未确认阶段 {shown} 正常：“{words}”。",
+            f"探针自身未确认阶段“{shown}”正常：“{words}”。",
             files=("phases.jsonl",),
             change=_TELLS.fill(n=shown),
         )

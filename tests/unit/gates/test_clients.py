@@ -16,7 +16,7 @@ from tests.bundles import g3_evidence, small_plan
 from tests.bundles.evidence import Evidence, journal
 
 SAMPLE = Path(__file__).parents[1] / "readers" / "fixtures" / "vllm-bench" / "good-plain.json"
-TIER = small_plan().workload.tiers[0]
+TIER = 4  # of the sample, and one of the plan
 FILE = f"client-vllm-bench-c{TIER}.json"
 ASKED = {"workload": {"clients": [{"tool": "vllm-bench", "tier": TIER, "requests": 20}]}}
 ROW: dict[str, Any] = {"cell": "client", "tool": "vllm-bench", "tier": TIER, "requests": 20, "file": FILE, "cold": True, "bytes": 1}

@@ -13,7 +13,7 @@ from gates.judge import judge
 from gates.model import Because, CheckResult, Limit, Severity, Verdict
 from gates.text import Text
 from gates.why import figure, why
-from tests.bundles import Truth, g2_evidence, g3_evidence, g4_evidence, soak_plan
+from tests.bundles import Truth, g2_evidence, g3_evidence, g4_evidence, soak_plan, told_again
 from tests.unit.gates.test_soak_clock import reboot
 from tests.unit.rack.simulate import bundle_of, demo_plan
 from tests.unit.rack.simulate import evidence as g1_evidence
@@ -121,6 +121,7 @@ def test_real_verdicts_explain_themselves(make, verdict: str, says: str):
 def test_a_soak_that_a_reboot_broke_says_whose_approval_would_change_it():
     evidence = g4_evidence(plan=soak_plan(), hours=30)
     reboot(5)(evidence)
+    told_again(evidence)
     told = judge(evidence.bundle())["summary"]
     assert "both parties approve" in told["en"]
     assert "双方确认" in told["zh-CN"]
