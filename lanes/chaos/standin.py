@@ -45,6 +45,7 @@ def module_argv(playbook: str, root: str, host: str, known: dict[str, Any]) -> l
                 job.get("id"),
                 attempt["id"],
                 str(attempt["fence"]),
+                str(attempt["seed"]),
                 str(step.get("seconds")),
                 step.get("script") or there,
             ],

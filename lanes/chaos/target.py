@@ -51,7 +51,7 @@ def bring(root, source, out):
     return {"state": "done"}
 
 
-def start(root, job, attempt, fence, seconds, script):
+def start(root, job, attempt, fence, seed, seconds, script):
     hostlock.take(root, attempt, int(fence))
     with open(os.path.join(script, "job.json"), encoding="utf-8") as file:
         played = json.load(file)  # what the job of the load that is replayed was told, and where its KV lay
@@ -63,7 +63,7 @@ def start(root, job, attempt, fence, seconds, script):
         "host": played["host"],
         "engine": {"base_url": "http://127.0.0.1:9", "model": "lab", **played["engine"]},
         "arm": played["arm"],
-        "workload": played["workload"],
+        "workload": {**played["workload"], "seed": int(seed)},
         "phases": {},
         "limits": {"request_timeout_s": 9, "disk_quota_bytes": 1 << 30, "deadline_s": 3600},
         "script": script,
@@ -100,7 +100,8 @@ def _replay(job):
     paced = {name: read_rows(os.path.join(script, name)) for name in PACED if is_soak or name == "records.jsonl"}
     for name in DOCUMENTS:
         with open(os.path.join(script, name), encoding="utf-8") as file:
-            job.write(name, json.load(file))
+            told = json.load(file)
+        job.write(name, {**told, "seed": job.spec["workload"]["seed"]} if name == "workload.json" else told)
     if is_soak:  # what comes before the load is on record before it, so that another boot finds it done
         before = [row for row in paced["records.jsonl"] if row["phase"] != "soak"]
         paced["records.jsonl"] = [row for row in paced["records.jsonl"] if row["phase"] == "soak"]
