@@ -22,6 +22,7 @@ FIRST_BOOT = "b007-0001"  # as in the script
 DOCUMENTS = ("engine.json", "arm.json", "client.json", "workload.json")
 PACED = ("records.jsonl", "telemetry.jsonl")
 BESIDE = ("phases.jsonl", "coldness.jsonl", "counters.jsonl")
+EVENTS = "events.jsonl"
 ONCE = ("store", "cool")  # phases that no later boot does again
 RUN_S, SOAK_MAX_S = 1.0, 6.0  # in which a run is replayed, and a soak at the longest
 
@@ -109,7 +110,7 @@ def _replay(job):
             put(job, "records.jsonl", before)
         else:
             rows["coldness.jsonl"] = [row for row in rows["coldness.jsonl"] if row["when"] != "after_cool"]
-            job.journals.put("events.jsonl", {"kind": "host_rebooted", "detail": {"boots_before": job.earlier.boots}})
+            job.journals.put(EVENTS, {"kind": "host_rebooted", "detail": {"boots_before": job.earlier.boots}})
         for name in BESIDE:
             put(job, name, [row for row in rows[name] if not _ends_the_load(row)])
             rows[name] = [row for row in rows[name] if _ends_the_load(row)]
@@ -123,6 +124,7 @@ def _replay(job):
         job.sleep(0.1)
     for name in BESIDE:
         put(job, name, rows[name])
+    put(job, EVENTS, read_rows(os.path.join(script, EVENTS)) if is_soak else [])  # the sentinel's windows
     return "done"
 
 

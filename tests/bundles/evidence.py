@@ -14,6 +14,7 @@ from gates.canonical import canonical_bytes, sha256_hex
 from gates.plan import Plan
 
 HOST, ATTEMPT, BOOT = "gpu01", "0193-attempt", "b007-0001"
+SEED = 7  # of the attempt, which each pack of it must name
 
 
 def dumped(data: Any) -> bytes:
@@ -32,7 +33,7 @@ class Evidence:
     gate: str
     plan: Plan
     files: dict[str, bytes] = field(default_factory=dict)
-    attempt: dict[str, Any] = field(default_factory=lambda: {"id": ATTEMPT, "number": 1, "rehearsal": False, "seed": 7, "status": "finished"})
+    attempt: dict[str, Any] = field(default_factory=lambda: {"id": ATTEMPT, "number": 1, "rehearsal": False, "seed": SEED, "status": "finished"})
     simulated: bool = False
 
     def path(self, step: str, name: str) -> str:

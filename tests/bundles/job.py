@@ -10,7 +10,7 @@ from typing import Any
 
 from gates.model import StepSpec
 from tests.bundles import sglang
-from tests.bundles.evidence import ATTEMPT, BOOT, HOST, Evidence, dumped, journal
+from tests.bundles.evidence import ATTEMPT, BOOT, HOST, SEED, Evidence, dumped, journal
 from tests.bundles.truth import Truth
 
 MODEL_LABELS = '{engine="0",model_name="lab"}'
@@ -240,7 +240,7 @@ class Job:
                 "engine": {"kv_dirs": ["/kv"] if self.recovers else [], "media": [MEDIUM] if self.recovers else []},
                 "arm": arm,
                 "workload": {
-                    "seed": 7,
+                    "seed": SEED,
                     "vocab": [100, 999],
                     "unique": True,
                     **{key: self.spec.params[key] for key in ("context_tokens", "suffix_tokens", "output_tokens", "set", "tiers")},
@@ -284,7 +284,7 @@ class Job:
                 "python": "3.11.7",
                 "driver_version": "1",
             },
-            "workload.json": {"seed": 7, "set": self.spec.params["set"], "tiers": tiers},
+            "workload.json": {"seed": SEED, "set": self.spec.params["set"], "tiers": tiers},
             "exit.json": {
                 "job": f"{ATTEMPT}-{step}",
                 "ended_wall_ns": self.now + WALL,

@@ -310,7 +310,7 @@ def test_an_extension_that_is_canceled_leaves_the_verdict_that_it_went_on_from(
 
 
 def test_real_evidence_of_both_parts_is_judged_pooled_and_offline_again(cast: Cast, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from tests.bundles.evidence import HOST
+    from tests.bundles.evidence import HOST, SEED
     from tests.bundles.truth import SMALL, merged
 
     band = {"g3": {"throughput_gain_band": {"low": "0.1", "high": "0.8"}}}
@@ -321,6 +321,7 @@ def test_real_evidence_of_both_parts_is_judged_pooled_and_offline_again(cast: Ca
         attempt = start_attempt(s, engagement_id=engagement.id, gate="G3", actor=cast.li_wei)
         plan = parse_plan(merged(SMALL, band, {"rig": {"simulated": True}}))
         _use_plan(s, attempt, plan)
+        attempt.seed = SEED
         for module in ("tests.bundles.evidence", "tests.bundles.job"):
             monkeypatch.setattr(f"{module}.ATTEMPT", attempt.id)
         truth = Truth(drop=0.33, baseline_runs=(1.0, 1.06))
