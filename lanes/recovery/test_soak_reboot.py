@@ -20,7 +20,7 @@ from gates.steps import SOAK_PACK
 from lanes.recovery.test_probe_soak import place, soak
 from lanes.scale import seed
 from tests.bundles import g4_evidence, soak_plan
-from tests.bundles.evidence import HOST
+from tests.bundles.evidence import HOST, SEED
 from tests.engine_kit import attempt_of, steps_of
 from tests.integration.test_soak_polls import SCRIPT, Hosts, hosts, let_it_be_due, poll
 from tests.unit.probe.kit import SOURCES, kill, lines, probe, processes_with, wait_for, write
@@ -70,6 +70,7 @@ class Host:
 def test_a_soak_goes_on_in_another_boot_behind_its_journals_and_the_judge_asks_for_the_cause(place: Path) -> None:
     host = Host(place)
     spec = soak(place, host.folder.name, seconds=2, request_cap=120, sentinel={"every_s": 0.2, "prefixes": 3})
+    spec["workload"].update(seed=SEED, set="g4")
     order = write(place / "soak.json", spec)
     assert host.ask("start", "--spec", order)["state"] == "started"
     host.under_load()

@@ -18,7 +18,7 @@ from gates.readers.run_pack import read_pack
 from gates.steps import SOAK_PACK
 from lanes.recovery.test_soak_reboot import IN_A_BOOT
 from tests.bundles import g4_evidence, soak_plan
-from tests.bundles.evidence import ATTEMPT
+from tests.bundles.evidence import ATTEMPT, SEED
 from tests.integration.test_probe_attended import PHASES, Two, read_json
 from tests.unit.probe.kit import ROOT, SOURCES, kill, lines, probe, processes_with, wait_for, write
 
@@ -56,9 +56,8 @@ class Reboots(Two):
 
     def soak(self, **parts: Any) -> Any:
         given = {"seconds": 3, "tier": 4, "telemetry_s": 0.2, "rotate_prefixes": 12, "request_cap": None, **parts.pop("soak", {})}
-        return self.start(
-            JOB, kind="soak", phases={**PHASES, "canary": False, "chunk_offsets": False}, soak=given, arm={"engine.tier.path": "kv"}, **parts
-        )
+        told = {"phases": {**PHASES, "canary": False, "chunk_offsets": False}, "arm": {"engine.tier.path": "kv"}}
+        return self.start(JOB, kind="soak", workload={"seed": SEED, "set": "g4"}, soak=given, **told, **parts)
 
 
 @pytest.fixture
