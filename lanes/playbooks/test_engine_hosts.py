@@ -33,7 +33,8 @@ KEY = "7c" * 32
 
 
 def plan() -> Plan:
-    return parse_plan(merged(plan_of_one().data, {"platform": {"layout": {"instances": len(ENGINES)}}}))
+    alone = {"workload": {"cells": []}}  # cells of several engine hosts are refused
+    return parse_plan(merged(plan_of_one().data, {"platform": {"layout": {"instances": len(ENGINES)}}}, alone))
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ import yaml
 
 from app.settings import ROOT
 from app.targets.probe_archive import build_probe
+from tests.bundles.evidence import SEED
 from tests.ports import free_port
 
 ATTEMPT = "01900000-0000-7000-8000-0000000000a1"
@@ -81,7 +82,7 @@ class PlaybookLab:
         site["engine"] = {**site["engine"], "port": self.port}
         step = {**STEP, **(step or {})}
         known = {
-            "attempt": {"id": ATTEMPT, "gate": "G2", "number": 1, "fence": 3, "seed": 11, "engagement": "DEMO", "rehearsal": False},
+            "attempt": {"id": ATTEMPT, "gate": "G2", "number": 1, "fence": 3, "seed": SEED, "engagement": "DEMO", "rehearsal": False},
             "plan": {"g4": {"fatal_counters": ["nvme_media_errors"]}},
             "site": {**site, "order": {}, "packing_list": [], **more.pop("site", {})},
             "step": step,
