@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,18 @@ def test_a_process_that_does_not_end_keeps_no_cancel_from_telling_the_targets_an
     assert (attempt.status, (attempt.problem or {}).get("code")) == ("canceled", "not_stopped")
     assert "On the machine of Quadgate itself processes of the attempt did not end (processes [4711] do not end)" in (attempt.problem or {})["en"]
     assert "Quadgate 所在机器上" in (attempt.problem or {})["zh-CN"]
+
+
+def test_a_stop_that_cannot_be_ordered_keeps_what_the_playbook_had_said(working: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.ENOSPC, "no space left for the runs")
+
+    monkeypatch.setattr(cancel.drive, "begin", no_room)
+    cancel_running(STOPPED)
+    attempt = drive(working, until=ended)
+    assert (attempt.status, (attempt.problem or {}).get("code")) == ("canceled", "not_stopped")
+    with read_session() as s:
+        assert s.scalar(select(StepEvent.uuid).where(StepEvent.attempt_id == working, StepEvent.run == "run-1").limit(1))
 
 
 def running_job() -> str:

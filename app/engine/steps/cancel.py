@@ -33,7 +33,9 @@ def move(ctx: Ctx) -> Outcome:
         raise
     except Exception as error:
         log.exception("attempt %s: stopping its targets failed", ctx.attempt.id)
-        return _canceled(ctx, words.stop_failed(system_words.said(error), ctx.engagement.targets.get("hosts") or ()))
+        outcome = _canceled(ctx, words.stop_failed(system_words.said(error), ctx.engagement.targets.get("hosts") or ()))
+        outcome.writes += drive.last_words(ctx, drive.memo_of(ctx))  # nobody looks there again
+        return outcome
 
 
 def _move(ctx: Ctx) -> Outcome:
