@@ -267,7 +267,7 @@ def _polled(ctx: Ctx, ended: drive.Ended) -> Outcome:
 
 
 def _still_running(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
-    """Come back: a soak in its own rhythm, but at its expected end at the latest; a run a little later.
+    """Come back: a soak in its own rhythm, but at its expected end at the latest, and in that rhythm beyond it; a run a little later.
 
     A job that runs far beyond its time is an error; a retry is a person's word to wait for as long again.
     """
@@ -277,9 +277,10 @@ def _still_running(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
     if min(elapsed - expected, asked) > slack_s(ctx.current.spec):
         return failed(words.job_overdue(title_of(ctx.current), round(elapsed - expected)), result=memo)
     left = expected - elapsed
-    if _is_soak(ctx) and left > 0:
-        return _later(ctx, memo, min(rounds.interval_s(expected), left + RUN_MARGIN_S))
-    return _later(ctx, memo, run_again_s(elapsed if memo.get("sure") else 2 * elapsed))
+    if _is_soak(ctx):
+        return _later(ctx, memo, min(rounds.interval_s(expected), left + RUN_MARGIN_S) if left > 0 else rounds.interval_s(expected))
+    late = min(elapsed, expected + asked)  # a clock that was set forward by hours makes nobody wait for a share of them after a person's word
+    return _later(ctx, memo, run_again_s(late if memo.get("sure") else 2 * late))
 
 
 def _collected(ctx: Ctx, ended: drive.Ended) -> Outcome:

@@ -11,7 +11,8 @@ from typing import Any
 import ansible_runner
 import pytest
 
-from app.engine import drive, host, runs
+from app.engine import counting, drive, host, runs
+from app.engine.steps import job
 from app.kit.clock import machine_time, now
 
 ORDER = drive.Order("poll", "job_poll.yml", "polling", 600, light=True)
@@ -53,3 +54,14 @@ def test_a_playbook_host_counts_its_time_out_by_the_same_clock(tmp_path: Path, m
     monkeypatch.setattr(ansible_runner, "run", run)
     share: Any = SimpleNamespace(folder=tmp_path, job={"timeout_s": 60, "playbook": str(tmp_path / "x.yml")})
     assert host._play([share]) == ("timeout", 254)
+
+
+@pytest.mark.parametrize(("kind", "most"), [("soak", 60.0), ("run", 200.0)])
+def test_a_job_that_goes_on_behind_a_clock_set_forward_by_hours_is_asked_in_its_own_rhythm_after_a_persons_word(kind: str, most: float) -> None:
+    at = now()
+    spec = {"params": {"kind": kind, "seconds": 600}, "timeout_s": 3600}
+    ctx: Any = SimpleNamespace(now=at, current=SimpleNamespace(spec=spec, title={"en": "x", "zh-CN": "x"}, expected_end_at=at - timedelta(hours=8)))
+    began, asked = (at - timedelta(hours=8)).isoformat(), (at - timedelta(seconds=5)).isoformat()
+    outcome = job._still_running(ctx, {"expected_s": 600, counting.SINCE: began, "asked_since": asked})
+    assert outcome.event is None
+    assert 0 < outcome.step["result"]["ask_s"] <= most
