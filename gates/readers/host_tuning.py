@@ -33,11 +33,12 @@ def read_host_tuning(data: bytes) -> Reading:
         return found.reading()
     seen: set[tuple[str, str]] = set()
     for line in filter(str.strip, text.splitlines()):
-        governor, policy, cpus, memory, cmdline = (form.match(line) for form in (_GOVERNOR, _POLICY, _CPUS, _MEMORY, _CMDLINE))
-        match = governor or policy or cpus or memory or cmdline
-        if match is None:
+        forms = governor, policy, cpus, memory, cmdline = [form.match(line) for form in (_GOVERNOR, _POLICY, _CPUS, _MEMORY, _CMDLINE)]
+        matches = [match for match in forms if match is not None]
+        if len(matches) != 1:  # one that could be of two files was joined from both
             found.trouble("unknown_shape", "This line is not what the kernel's file holds: {line}", "该行不是内核文件的内容：{line}", line=line)
             continue
+        [match] = matches
         key = (match.re.pattern, "" if cmdline else match[1])
         if key in seen:
             found.trouble("duplicate", "This file stands twice: {line}", "该文件重复出现：{line}", line=line)
