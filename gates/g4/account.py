@@ -17,27 +17,24 @@ from gates.g4.witnesses import witnesses
 from gates.model import ClaimResult, ClaimStatus
 from gates.readers.prometheus import called, exposes, growth
 from gates.readers.soak_records import SoakRecords
+from gates.rules.accounted import counted
 from gates.rules.claim import Finding, Run, fold, holds, unknown
 from gates.rules.estimates import percent, to_decimal
 from gates.text import Text
 
+_FILES = ("records.jsonl", "counters.jsonl", "telemetry.jsonl")
 _COUNTED = Text(
     "a soak over which the engine counts requests and tokens, in one process, would tell", "引擎在同一进程内全程统计请求与词元的稳定性运行方可判定"
 )
-_WHAT = {
-    SERVED: Text("requests", "请求"),
-    PROMPT: Text("prompt tokens", "提示词元"),
-    GENERATED: Text("output tokens", "输出词元"),
-}
 
 
 def requests_accounted(soak: Soak, run: Run) -> ClaimResult:
     """Return the claim that the journal holds what the engine served, no request twice and none left out, those that failed neither (`witnesses`).
 
-    In one process from before the load until after it, the engine must have counted no fewer than the requests without failure and no more than
-    all of them: whether it counts one that failed is its own affair. So with its prompt tokens and output tokens. Over several processes (an
-    agreed restart, a reboot) the counters begin anew: then the samples of each are held against the requests that ended between them, give or
-    take those in flight at both ends, and what ended between the last sample of one and the first of the next is known to nobody.
+    In one process from before the load until after it, the engine's counts of requests, prompt tokens and output tokens must be those of the
+    journal (`counted`). Over several processes (an agreed restart, a reboot) the counters begin anew: then the samples of each are held against
+    the requests that ended between them, give or take those in flight at both ends, and what ended between the last sample of one and the first
+    of the next is known to nobody.
     """
 
     def findings() -> Iterator[Finding]:
@@ -46,17 +43,13 @@ def requests_accounted(soak: Soak, run: Run) -> ClaimResult:
             reason = Text(
                 "{n} requests are on record twice: the same prompt sent at the same moment.", "{n} 个请求被记录两次：同一提示在同一时刻发出。"
             )
-            yield Finding(ClaimStatus.BREACHED, reason.fill(n=twice), Decimal(twice), run.key, None, _files(run))
+            yield Finding(ClaimStatus.BREACHED, reason.fill(n=twice), Decimal(twice), run.key, None, tuple(run.pack.path(name) for name in _FILES))
         yield from witnesses(soak, run)
         one = len(soak.line.boots) == 1 and len(soak.telemetry.lives) == 1
         pair = run.pack.counter_pair("soak", soak.plan.g4.tier)
         yield from _around(soak, run, pair) if one and pair is not None else _by_process(soak, run)
 
     return fold(soak.plan, "requests_accounted", run.arm, findings())
-
-
-def _files(run: Run) -> tuple[str, ...]:
-    return tuple(run.pack.path(name) for name in ("records.jsonl", "counters.jsonl", "telemetry.jsonl"))
 
 
 def _doubled(records: SoakRecords) -> int:
@@ -74,13 +67,13 @@ def _around(soak: Soak, run: Run, pair: tuple[dict[str, Any], dict[str, Any]]) -
     failed = len(soak.records) - len(good)
     work = soak.plan.workload
     most_output = max([work.output_tokens, int(good.tokens.max()) if len(good) else 0])
-    bounds = {
+    journal = {
         SERVED: (len(good), len(soak.records)),
         PROMPT: (int(good.prompt_tokens.sum()), int(good.prompt_tokens.sum()) + failed * (work.context_tokens + work.suffix_tokens)),
         GENERATED: (int(good.tokens.sum()), int(good.tokens.sum()) + failed * most_output),
     }
     told = 0
-    for name, (least, most) in bounds.items():
+    for name, bounds in journal.items():
         grown = growth(pair[0].get("metrics"), pair[1].get("metrics"), name)
         if grown is None and names is not None and not exposes(names, name):
             continue  # an engine that has no such counter
@@ -91,7 +84,7 @@ def _around(soak: Soak, run: Run, pair: tuple[dict[str, Any], dict[str, Any]]) -
                 run, f"the engine's counter {series} does not tell.", f"引擎计数器 {series} 未给出数值。", files=("counters.jsonl",), change=_COUNTED
             )
         else:
-            yield _held(run, _WHAT[name], grown, least, most)
+            yield counted(run, name, grown, bounds, _FILES)
     if not told:
         yield unknown(
             run,
@@ -100,14 +93,6 @@ def _around(soak: Soak, run: Run, pair: tuple[dict[str, Any], dict[str, Any]]) -
             files=("engine.json", "counters.jsonl"),
             change=_COUNTED,
         )
-
-
-def _held(run: Run, what: Text, grown: Decimal, least: int, most: int) -> Finding:
-    within = Text(
-        "the engine counted {g} {w}, the journal of requests has {n} that did their whole work and {m} in all.",
-        "引擎计得{w} {g}，请求日志中完整完成的为 {n}，全部为 {m}。",
-    ).fill(g=format(grown.normalize(), "f"), w=what, n=least, m=most)
-    return Finding(holds(least <= grown <= most), within, None, run.key, None, _files(run))
 
 
 def _by_process(soak: Soak, run: Run) -> Iterator[Finding]:
@@ -125,7 +110,8 @@ def _by_process(soak: Soak, run: Run) -> Iterator[Finding]:
         records = soak.records
         ended = (records.boot == records.boots.index(one.boot)) & (records.end > one.from_ns) & (records.end <= one.to_ns)
         edge = 2 * soak.plan.g4.tier  # so many may end while a sample is taken: counted and not yet on record, or the other way round
-        yield _held(run, _WHAT[SERVED], Decimal(one.served), int((ended & records.good).sum()) - edge, int(ended.sum()) + edge)
+        bounds = (int((ended & records.good).sum()) - edge, int(ended.sum()) + edge)
+        yield counted(run, SERVED, Decimal(one.served), bounds, _FILES)
         if one.went_back:
             yield unknown(
                 run,
