@@ -6,6 +6,7 @@ Commands rather than Ansible's modules: those of apt want python3-apt on the tar
 
 import os
 import re
+from abc import ABC, abstractmethod
 from typing import Any, Dict, Iterable, List, Optional, Set
 
 from hardware.host import Host, Refused
@@ -14,7 +15,7 @@ DEB = {"debian", "ubuntu"}
 RPM = {"rhel", "fedora", "centos", "suse", "opensuse", "sles", "openeuler", "kylin", "anolis", "rocky", "almalinux", "ol", "openanolis", "hce", "uos"}
 
 
-class Manager:
+class Manager(ABC):
     """What dpkg and rpm have in common. `distribution` is ID-VERSION_ID of os-release."""
 
     kind, neutral, programs = "", "", ()  # type: ignore[var-annotated]
@@ -41,33 +42,33 @@ class Manager:
         """Return the version of each package that is there, be it half."""
         return {name: row["version"] for name, row in self._all().items()}
 
+    @abstractmethod
     def has(self, what: str) -> bool:
         """Tell whether a dependency is met by what is installed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def leftovers(self, name: str) -> List[str]:
         """Return the files of settings that a package left when it was removed once: they were there before us."""
-        raise NotImplementedError
 
+    @abstractmethod
     def evidence(self, name: str) -> str:
         """Return the command that shows a package."""
-        raise NotImplementedError
 
+    @abstractmethod
     def try_install(self, files: List[str], names: Set[str]) -> None:
         """Raise Refused where the installation would fail, or would change what is there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def install(self, files: List[str]) -> None:
         """Install these files and forget what was known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def removable(self, names: List[str]) -> List[str]:
         """Return those that can go without taking away anything else."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remove(self, names: List[str], keep_settings: List[str]) -> None:
         """Take packages away, those of the second list without their settings."""
-        raise NotImplementedError
 
     def _change(self, what: str, argv: List[str]) -> None:
         """Run what changes packages, and forget what was known. Raises Refused with the reason, which scripts print on either stream."""
@@ -87,11 +88,11 @@ class Manager:
             self._known = self._read()
         return self._known
 
-    def _read(self) -> Dict[str, Dict[str, Any]]:
-        raise NotImplementedError
+    @abstractmethod
+    def _read(self) -> Dict[str, Dict[str, Any]]: ...
 
-    def _architecture(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _architecture(self) -> str: ...
 
 
 class Deb(Manager):
