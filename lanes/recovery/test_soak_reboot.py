@@ -23,7 +23,7 @@ from tests.bundles import g4_evidence, soak_plan
 from tests.bundles.evidence import HOST, SEED
 from tests.engine_kit import attempt_of, steps_of
 from tests.integration.test_soak_polls import SCRIPT, Hosts, hosts, let_it_be_due, poll
-from tests.unit.probe.kit import SOURCES, kill, lines, probe, processes_with, wait_for, write
+from tests.unit.probe.kit import SOURCES, grown, kill, lines, probe, processes_with, wait_for, write
 
 __all__ = ["hosts", "place"]
 
@@ -58,8 +58,10 @@ class Host:
         (self.place / "boot").write_text(name)
 
     def under_load(self, more: int = 30) -> None:
+        """Wait for requests and for a sample beside them: the judge reads the boots of both."""
         begun = len(self.records())
         wait_for(lambda: len(self.records()) >= begun + more, what="the load")
+        grown(self.folder / "telemetry.jsonl", 1)
 
     def records(self) -> list[dict[str, Any]]:
         path = self.folder / "records.jsonl"

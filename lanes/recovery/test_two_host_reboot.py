@@ -20,7 +20,7 @@ from lanes.recovery.test_soak_reboot import IN_A_BOOT
 from tests.bundles import g4_evidence, soak_plan
 from tests.bundles.evidence import ATTEMPT, SEED
 from tests.integration.test_probe_attended import PHASES, Two, read_json
-from tests.unit.probe.kit import ROOT, SOURCES, kill, lines, probe, processes_with, wait_for, write
+from tests.unit.probe.kit import ROOT, SOURCES, grown, kill, lines, probe, processes_with, wait_for, write
 
 JOB = f"{ATTEMPT}-soak"
 
@@ -48,11 +48,11 @@ class Reboots(Two):
         (self.folder / f"{root}.boot").write_text(boot)
 
     def under_load(self, more: int = 40) -> None:
-        path = self.folder / "here" / "jobs" / JOB / "records.jsonl"
-        begun = len(path.read_bytes().splitlines()) if path.exists() else 0
-        beat = path.parent / "heartbeat.json"
-        wait_for(lambda: (read_json(beat) or {}).get("phase") == "soak", what="the load")
-        wait_for(lambda: len(path.read_bytes().splitlines()) > begun + more, what="requests")
+        """Wait for requests and for a sample beside them: a boot of which nobody took a sample is none to the judge."""
+        folder = self.folder / "here" / "jobs" / JOB
+        wait_for(lambda: (read_json(folder / "heartbeat.json") or {}).get("phase") == "soak", what="the load")
+        grown(folder / "records.jsonl", more)
+        grown(folder / "telemetry.jsonl", 1)
 
     def soak(self, **parts: Any) -> Any:
         given = {"seconds": 3, "tier": 4, "telemetry_s": 0.2, "rotate_prefixes": 12, "request_cap": None, **parts.pop("soak", {})}

@@ -76,6 +76,13 @@ def lines(path):
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
+def grown(path, rows):
+    """Wait until a journal that is being written holds so many whole lines more."""
+    path = Path(path)
+    least = (path.read_bytes().count(b"\n") if path.exists() else 0) + rows
+    wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= least, what=f"{rows} more lines in {path.name}")
+
+
 def wait_for(condition, seconds=240.0, what="the condition"):
     """Wait until `condition()` is true and return its value; the time is only a guard against hanging."""
     end = time.monotonic() + seconds
