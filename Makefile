@@ -4,7 +4,7 @@ PY := .venv/bin/python
 SETUP := .venv/.ready
 DEV := .venv/.ready-dev
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo up test test-ui test-crash test-recovery test-playbooks test-faults test-faults-short test-config test-hardware test-units test-sweep test-vllm test-clients test-postgres test-compose bench bench-client chaos chaos-long scale lint format lock wheelhouse target-archive clean
+.PHONY: help setup setup-dev demo up test test-ui test-crash test-probe test-recovery test-playbooks test-faults test-faults-short test-config test-hardware test-units test-sweep test-vllm test-clients test-postgres test-compose bench bench-client chaos chaos-long scale lint format lock wheelhouse target-archive clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s $$'\t'
@@ -25,14 +25,17 @@ demo: $(SETUP) ## one engagement G1 -> G4 on the simulated engine: progress, a t
 up: $(SETUP) ## start everything on this machine and serve the web pages
 	@.venv/bin/quadgate up
 
-test: $(DEV) ## the tests (real Ansible, broker, HTTP, SIGKILL, Chromium), three files at a time since most of them wait
-	@$(PY) -m pytest tests -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(DEV) ## the tests (real Ansible, broker, HTTP, SIGKILL, Chromium), four files at a time since most of them wait
+	@$(PY) -m pytest tests -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-ui: $(DEV) ## the Chromium tests alone
 	@$(PY) -m pytest tests/e2e $(ARGS)
 
 test-crash: $(DEV) ## the tests that kill processes alone
 	@$(PY) -m pytest tests/crash $(ARGS)
+
+test-probe: $(DEV) ## whole jobs of the probe on the simulated engine, from store to exit: runs, cells, two hosts, SGLang, calibration (three minutes)
+	@$(PY) -m pytest lanes/probe -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-recovery: $(DEV) ## retries, take-over, hand-over, restore, stop-loss, interrupted demos: soaks and their reboots; what the engine and the service outlive (four minutes)
 	@$(PY) -m pytest lanes/recovery -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)

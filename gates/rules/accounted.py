@@ -1,6 +1,7 @@
 """Did the engine serve what a run's journal holds: its own counts of requests and of output tokens, around each measured tier.
 
-The rule for one count (`counted`) is that of the soak as well (gates/g4/account.py)."""
+The rule for one count (`counted`) is that of the soak as well (gates/g4/account.py).
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from gates.importing import normalise
 from gates.readers.registry import read
 from lanes.bench_client.clients import FOLDER, Work, describe
 from lanes.bench_client.tokenizer import write_tokenizer
-from tests.integration.test_probe_run import PHASES, run, with_lab
+from lanes.probe.test_probe_run import PHASES, run, with_lab
 from tests.unit.probe.kit import ROOT, build, kill, lines, processes_with
 
 SAMPLES = ROOT / "tests" / "unit" / "readers" / "fixtures"

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.integration.test_probe_attended import PHASES, read_json, two_hosts
+from lanes.probe.test_probe_attended import PHASES, read_json, two_hosts
 from tests.unit.probe.kit import lines, probe, processes_with, wait_for
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_probe_run import FAST, PHASES, run, with_lab
+from lanes.probe.test_probe_run import FAST, PHASES, run, with_lab
 from tests.unit.probe.kit import ROOT, build, kill, lines, probe, processes_with, wait_for, write
 
 QUIET = {**PHASES, "canary": False, "chunk_offsets": False}

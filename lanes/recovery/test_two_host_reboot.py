@@ -19,7 +19,7 @@ from gates.steps import SOAK_PACK
 from lanes.recovery.test_soak_reboot import IN_A_BOOT
 from tests.bundles import g4_evidence, soak_plan
 from tests.bundles.evidence import ATTEMPT, SEED
-from tests.integration.test_probe_attended import PHASES, Two, read_json
+from lanes.probe.test_probe_attended import PHASES, Two, read_json
 from tests.unit.probe.kit import ROOT, SOURCES, grown, kill, lines, probe, processes_with, wait_for, write
 
 JOB = f"{ATTEMPT}-soak"

@@ -21,9 +21,12 @@ def dumped(data: Any) -> bytes:
     return (json.dumps(data, ensure_ascii=False, sort_keys=True) + "\n").encode()
 
 
+_LINE = json.JSONEncoder(separators=(",", ":"))
+
+
 def journal(rows: list[dict[str, Any]], *, number: bool = True) -> bytes:
     numbered = ({"seq": n, **row} for n, row in enumerate(rows)) if number else iter(rows)
-    return b"".join((json.dumps(row, separators=(",", ":")) + "\n").encode() for row in numbered)
+    return b"".join((_LINE.encode(row) + "\n").encode() for row in numbered)
 
 
 @dataclass

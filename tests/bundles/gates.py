@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 from gates import g2_baseline, g3_main, g4_soak
@@ -20,6 +21,25 @@ from tests.bundles.jobs import Run, Soak
 from tests.bundles.truth import Truth, small_plan, soak_plan
 
 
+_made: dict[tuple[str, Truth | None, str], Evidence] = {}
+
+
+def _made_once(make: Callable[..., Evidence]) -> Callable[..., Evidence]:
+    """Let the same truth under the same plan be drawn once: what a test edits is its own copy."""
+
+    @wraps(make)
+    def evidence(truth: Truth | None = None, plan: Plan | None = None, **more: Any) -> Evidence:
+        key = (make.__name__, truth, f"{plan} {more}")
+        if key not in _made:
+            if len(_made) >= 32:
+                _made.pop(next(iter(_made)))
+            _made[key] = make(truth, plan, **more)
+        return replace(_made[key], files=dict(_made[key].files), attempt=dict(_made[key].attempt))
+
+    return evidence
+
+
+@_made_once
 def g2_evidence(truth: Truth | None = None, plan: Plan | None = None) -> Evidence:
     """Return the evidence of a G2 attempt."""
     evidence = _runs("G2", truth or Truth(), plan or small_plan(), g2_baseline.steps)
@@ -28,6 +48,7 @@ def g2_evidence(truth: Truth | None = None, plan: Plan | None = None) -> Evidenc
     return evidence
 
 
+@_made_once
 def g3_evidence(truth: Truth | None = None, plan: Plan | None = None) -> Evidence:
     """Return the evidence of a G3 attempt, with a frozen G2 baseline that agrees."""
     truth, plan = truth or Truth(), plan or small_plan()
@@ -53,6 +74,7 @@ def extended_evidence(truth: Truth, plan: Plan, first: Mapping[str, Any]) -> Evi
     return evidence.inputs(lambda d: d.update(extension=told))
 
 
+@_made_once
 def g4_evidence(truth: Truth | None = None, plan: Plan | None = None, *, hours: float | None = None) -> Evidence:
     """Return the evidence of a G4 attempt on a scaled clock: a day of the plan as 24 s unless the plan says otherwise."""
     truth = truth or Truth()

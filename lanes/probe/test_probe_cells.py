@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_probe_run import PHASES, run, with_lab
+from lanes.probe.test_probe_run import PHASES, run, with_lab
 from tests.unit.probe.kit import ROOT, build, kill, lines, probe, processes_with
 
 

@@ -8,7 +8,7 @@ import pytest
 from gates.engine_counters import OWN_HITS, STORED_TOKENS, TIER_HITS
 from gates.readers.prometheus import growth, sources
 from gates.rules.engine import IDENTITY, settings_of
-from tests.integration.test_probe_run import PHASES, place, run, with_lab  # noqa: F401 - a fixture
+from lanes.probe.test_probe_run import PHASES, place, run, with_lab  # noqa: F401 - a fixture
 from tests.unit.probe.kit import lines, probe
 
 REQUESTS, CONTEXT, PROMPT = {2: 6, 4: 8}, 512, 528
