@@ -16,10 +16,10 @@ from gates.g4.timeline import timeline
 from gates.judge import judge
 from gates.readers.run_pack import read_pack
 from gates.steps import SOAK_PACK
+from lanes.probe.test_probe_attended import PHASES, Two, read_json
 from lanes.recovery.test_soak_reboot import IN_A_BOOT
 from tests.bundles import g4_evidence, soak_plan
 from tests.bundles.evidence import ATTEMPT, SEED
-from lanes.probe.test_probe_attended import PHASES, Two, read_json
 from tests.unit.probe.kit import ROOT, SOURCES, grown, kill, lines, probe, processes_with, wait_for, write
 
 JOB = f"{ATTEMPT}-soak"

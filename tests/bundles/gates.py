@@ -20,7 +20,6 @@ from tests.bundles.job import MODEL_LABELS, SERVED, WALL
 from tests.bundles.jobs import Run, Soak
 from tests.bundles.truth import Truth, small_plan, soak_plan
 
-
 _made: dict[tuple[str, Truth | None, str], Evidence] = {}
 
 
