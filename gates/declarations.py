@@ -66,6 +66,10 @@ DECLARED: Mapping[str, tuple[Declared, ...]] = MappingProxyType(
 SHARES = frozenset(d.quantity for checks in DECLARED.values() for d in checks if d.share) | {name for name, c in CLAIMS.items() if c.share}
 
 
+# Every quantity whose limit, when it is missed, makes a gate inconclusive and no fail.
+UNPROVEN = frozenset(d.quantity for checks in DECLARED.values() for d in checks if d.unproven)
+
+
 def is_share(quantity: str, unit: str) -> bool:
     """Tell whether people read a quantity (or a claim's value) in percent: it has no unit, and is declared as a part of something."""
     return unit in ("1", "ratio") and quantity in SHARES
@@ -128,4 +132,4 @@ def _matches(pattern: str, ident: str) -> bool:
     return ident == pattern if not tail else ident.startswith(head) and len(ident) > len(head)
 
 
-__all__ = ["DECLARED", "NONE_BAD", "SHARES", "claim_rows", "declaration_of", "is_share", "not_asked", "rows"]
+__all__ = ["DECLARED", "NONE_BAD", "SHARES", "UNPROVEN", "claim_rows", "declaration_of", "is_share", "not_asked", "rows"]

@@ -41,6 +41,7 @@ class Declared:
     shown_as: Text = _SOME  # what tables put for the placeholder {name}
     at_large: Text | None = None  # the title where no single name is meant, of a title that holds {name}
     share: bool = False  # of a quantity without a unit: a part of something, which people read in percent; all others are counts, names or factors
+    unproven: bool = False  # short of its limit nothing is proven: inconclusive, never a fail
     group: str = ""  # of the plan's evidence.required: judged as declared when it is named there, else as information or not at all
 
     def blank(self, plan: Plan, *, tier: int | None = None, host: str | None = None, evidence: tuple[str, ...] = (), **words: Any) -> CheckResult:

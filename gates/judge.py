@@ -14,6 +14,7 @@ from gates.model import CheckResult, GateJudgement, Severity, Verdict
 from gates.plan import Plan
 from gates.registry import GATES
 from gates.rules import stand_ins
+from gates.rules.margins import with_margin
 from gates.text import Text
 from gates.version import JUDGE_VERSION, RULES_HASH
 from gates.why import why
@@ -52,7 +53,7 @@ def judge(bundle: Bundle) -> dict[str, Any]:
     if not judgement.checks:
         raise Unreadable(f"{spec.id} has no check at all, which is an error.", f"{spec.id} 没有任何检查项，属于错误。")
     stand_in = None if _said_to_be_simulated(plan, bundle) else stand_ins.told_by(bundle)
-    checks = (*_attempt_checks(plan, bundle, stand_in), *judgement.checks)
+    checks = tuple(with_margin(check) for check in (*_attempt_checks(plan, bundle, stand_in), *judgement.checks))
     verdict = roll_up(checks)
     way_on = spec.way_on(plan, bundle, verdict, checks) if spec.way_on else None
     attempt = bundle.manifest["attempt"]

@@ -51,6 +51,13 @@ def joined(texts: Iterable[Text]) -> Text:
     return Text(", ".join(row.en for row in rows), "、".join(row.zh for row in rows))
 
 
+def clauses(texts: Iterable[Text]) -> Text:
+    """Return several sentences as clauses of one, parted by semicolons, without its last stop."""
+    rows = list(texts)
+    en = "; ".join(row.en.rstrip().removesuffix(".") for row in rows)
+    return Text(en, "；".join(row.zh.rstrip().removesuffix("。") for row in rows))
+
+
 def seen(text: str) -> str:
     """Return what of a text can be seen: without spaces, control and format characters (a zero-width space), and letters that are blank."""
     return "".join(c for c in text if unicodedata.category(c) not in _UNSEEN and c not in _BLANK)

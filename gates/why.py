@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
-from gates.declarations import is_share
+from gates.declarations import UNPROVEN, is_share
 from gates.model import Because, CheckResult, Severity, Verdict
 from gates.rules.estimates import percent
 from gates.text import Text, amid
@@ -129,9 +129,9 @@ def _beside(checks: Sequence[CheckResult]) -> Text:
 
 
 def _distance(check: CheckResult) -> Decimal | None:
-    """Return the margin as a share of the limit, or None where there is none to speak of (counts that must be zero, sets)."""
+    """Return the margin as a share of the limit, or None where there is none to speak of (counts that must be zero, sets, what cannot fail)."""
     edges = [e for e in (check.limit.low, check.limit.high) if isinstance(e, Decimal) and e != 0]
-    if check.margin is None or not isinstance(check.value, Decimal) or not edges:
+    if check.margin is None or not isinstance(check.value, Decimal) or not edges or check.quantity in UNPROVEN:
         return None
     return abs(check.margin) / min(abs(e) for e in edges)
 

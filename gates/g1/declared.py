@@ -153,6 +153,7 @@ CEILING = Declared(
     ("storage: fio", *_LINKS),
     "acceptance 3",
     "read rate / link rate",
+    unproven=True,
     rule=Text("above the link's rate the figure is a cache's: inconclusive", "超过链路速率的数值来自缓存：无法判定"),
     share=True,
     limit=at_most(lambda _: Decimal(1)),

@@ -46,7 +46,7 @@ def _alike(host: str, answer: Answer) -> Finding:
     kinds = Decimal(max(len(sizes), len(speeds)))
     told = ", ".join(f"{int(s) // 2**30} GiB" for s in sorted(sizes)), ", ".join(f"{v} MT/s" for v in sorted(speeds, key=str))
     words: dict[str, Any] = {"h": host, "n": modules, "m": slots, "a": told[0], "b": told[1]}
-    if kinds == 1 and modules > 1 and modules % 2:
+    if kinds == 1 and modules % 2:
         text = "{h}: {n} modules in {m} slots is an odd number: one may be missing", "{h}：{m} 个插槽中有 {n} 条内存，为奇数：可能缺一条"
         return unknown(*text, answer.path, **words)
     text = "{h}: {n} modules of {a}, {b}, in {m} slots", "{h}：{m} 个插槽中有 {n} 条 {a}，{b}"

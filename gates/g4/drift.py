@@ -157,8 +157,12 @@ def _worse(soak: Soak, shown: Text, windows: Sequence[Slice], found: Stretch) ->
         when = Text("from hour {h} on", "自第 {h} 小时起").fill(h=begin)
     else:
         when = Text("from hour {h} to hour {e}", "第 {h} 至 {e} 小时").fill(h=begin, e=_hour(soak, windows, found.end))
-    return Text("{n} is worse by {v} {t} (at most {l}; p = {p})", "{n}{t}变差 {v}（上限 {l}；p = {p}）").fill(
-        n=Text(shown.en, amid(shown.zh).lstrip()), v=percent(found.size, limit), t=when, l=percent(limit), p=f"{found.p:.1e}"
+    return Text("{n} is worse by {v} {t} (at most {l}; p {p})", "{n}{t}变差 {v}（上限 {l}；p {p}）").fill(
+        n=Text(shown.en, amid(shown.zh).lstrip()),
+        v=percent(found.size, limit),
+        t=when,
+        l=percent(limit),
+        p=f"= {found.p:.1e}" if found.p > 1e-16 else "< 1e-16",
     )
 
 

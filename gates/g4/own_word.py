@@ -51,7 +51,7 @@ def _complaints(run: Run, rows: Any) -> Iterator[Problem]:
 def _why(row: Mapping[str, Any], named: list[str]) -> str:
     """Return the row's own words for what was wrong; without such words, all of its detail."""
     words = [at(row, "detail", name, "message") or at(row, "detail", name) for name in named]
-    said = "; ".join(str(word) for word in words) or json.dumps(row.get("detail"), ensure_ascii=False, sort_keys=True)
+    said = "; ".join(str(word) for word in words) or json.dumps(row.get("detail"), ensure_ascii=False, sort_keys=True, default=str)
     return said[:300].rstrip(".")
 
 

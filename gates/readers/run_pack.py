@@ -136,13 +136,15 @@ def read_pack(bundle: Bundle, step: str, host: str, names: Iterable[str], counte
         records, stored, samples = found["soak"], found["store"], read_telemetry(reader, counters)
     elif "records.jsonl" in wanted:
         requests = _requests(reader)
-    _check_exit(reader, docs.get("exit.json", {}), len(requests) if records is None else records.whole)
+    end, phases = docs.get("exit.json", {}), rows.get("phases.jsonl", ())
+    _check_exit(reader, end, len(requests) if records is None else records.whole)
+    _check_end(reader, end, phases)
     return Pack(
         step=step,
         host=host,
         folder=reader.folder,
         job=docs.get("job.json", {}),
-        phases=rows.get("phases.jsonl", ()),
+        phases=phases,
         requests=requests,
         coldness=rows.get("coldness.jsonl", ()),
         counters=rows.get("counters.jsonl", ()),
@@ -150,7 +152,7 @@ def read_pack(bundle: Bundle, step: str, host: str, names: Iterable[str], counte
         arm=docs.get("arm.json", {}),
         client=docs.get("client.json", {}),
         workload=docs.get("workload.json", {}),
-        exit=docs.get("exit.json", {}),
+        exit=end,
         records=records,
         stored=stored,
         samples=samples,
@@ -255,9 +257,16 @@ def _failure(error: str | None, status: Any, times: tuple[int, int | None, int],
     return "no_usage" if answered is None else None
 
 
+# What the probe always writes of an end (docs/evidence-format.md): a key that is not there was taken out, and with it what it said.
+_END = ("ended_wall_ns", "ended_ns", "boot_id", "outcome", "error", "records", "last_seq")
+
+
 def _check_exit(reader: Reader, data: Mapping[str, Any], records: int) -> None:
     if not data:
         return
+    lacking = ", ".join(key for key in _END if key not in data)
+    if lacking:
+        reader.trouble("keys", "exit.json", f"the end of the job is not told whole: {lacking} is missing.", f"作业结束记录不完整：缺少 {lacking}。")
     if data.get("outcome") != "done" or data.get("error") is not None:
         why = at(data, "error", "message") or data.get("error") or data.get("outcome")
         reader.trouble("not_done", "exit.json", f"the job did not end as done: {why}.", f"作业未正常结束：“{why}”。")
@@ -267,4 +276,17 @@ def _check_exit(reader: Reader, data: Mapping[str, Any], records: int) -> None:
             "exit.json",
             f"the job wrote {data.get('records')!r} records (last seq {data.get('last_seq')!r}); {records} are here.",
             f"作业写了 {data.get('records')!r} 条记录（末 seq {data.get('last_seq')!r}）；此处有 {records} 条。",
+        )
+
+
+def _check_end(reader: Reader, data: Mapping[str, Any], phases: Sequence[Mapping[str, Any]]) -> None:
+    """Name an end that came before what the job did, by the clock of the boot in which it ended."""
+    told = [ended for phase in phases if phase.get("boot_id") == data.get("boot_id") and (ended := count(phase.get("ended_ns"))) is not None]
+    ended = count(data.get("ended_ns"))
+    if "ended_ns" in data and (ended is None or any(phase > ended for phase in told)):
+        reader.trouble(
+            "ended_before",
+            "exit.json",
+            f"the job is said to have ended at {data.get('ended_ns')!r} ns, before a phase of it did.",
+            f"作业记录的结束时刻为 {data.get('ended_ns')!r} ns，早于其某个阶段。",
         )

@@ -19,6 +19,10 @@ from gates.text import Text, amid
 
 _FEW = Text("a run has no statistics at this tier.", "有轮次在该档位没有统计。")
 _G2 = Text("a frozen baseline of a G2 that passed, with every tier of this plan, would change it", "G2 通过并冻结含本计划各档位的基线后方可改变")
+_MOVED = Text(
+    "the cause found, or a new G2 that freezes how the site runs now, would change it: no extension could bring the mean back",
+    "查明原因，或由新的 G2 冻结现场当前基线方可改变：补充轮次无法使均值回到限值内",
+)
 _CONTROLS = Text("the recompute and placebo runs of the plan would change it", "按计划完成重算与安慰剂轮次方可改变")
 _SECOND = Text("the second candidate run of each prompt set would change it", "每组提示的第二个产品轮次方可改变")
 _NO_FAILURE = Text("run pairs in which no request fails would change it", "无失败请求的轮次对方可改变")
@@ -112,7 +116,9 @@ def g2_agreement(data: Findings, frozen: Any) -> ClaimResult:
                 off = abs(effect.value(limit, -limit))
                 reason = Text("c{t}: {n} is {v} away from the frozen G2 baseline (at most {l}).", "c{t}：{n}与已冻结的 G2 基线相差 {v}（上限 {l}）。")
                 reason = reason.fill(t=tier, n=Text(name, amid(name_zh)), v=percent(off, limit), l=percent(limit))
-                yield Finding(holds(near(effect, limit)), reason, off, None, tier, ("evidence/inputs.json",))
+                back = from_frozen(Fraction(base), [*values, *[Fraction(base)] * (data.plan.g3.extension_pairs or len(values))])
+                moved = None if near(back, limit) else _MOVED  # even runs that all repeat G2 exactly would leave the mean beyond the limit
+                yield Finding(holds(near(effect, limit)), reason, off, None, tier, ("evidence/inputs.json",), change=moved)
         if isinstance(frozen, Mapping) and tiers and frozen.get("hash") != frozen_hash(frozen):
             odd = Text("the frozen G2 baseline is not the one that its hash names.", "已冻结的 G2 基线与其哈希不符。")
             yield Finding(ClaimStatus.UNKNOWN, odd, evidence=("evidence/inputs.json",), change=_G2)

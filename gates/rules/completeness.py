@@ -17,7 +17,7 @@ from gates.readers.strict import at, count
 from gates.rules import apart, attended, identity
 from gates.rules.claim import Findings, Run
 from gates.rules.estimates import tier_stats
-from gates.text import Text
+from gates.text import Text, clauses
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,10 @@ def evidence_check(gate: str, plan: Plan, problems: Sequence[Problem], wanted: i
         apart = attended.clocks_known([run.pack for run in runs])
         reason = Text(reason.en + apart.en, reason.zh + apart.zh) if apart else reason
         return replace(blank, verdict=Verdict.PASS, reason=reason, value=Decimal(0))
-    listed = "; ".join(p.message.en for p in problems[:5])
-    listed_zh = "；".join(p.message.zh for p in problems[:5])
-    more = len(problems) - 5
+    listed, more = clauses(p.message for p in problems[:5]), len(problems) - 5
     reason = Text(
-        f"{len(problems)} problems of evidence: {listed}" + (f" ... and {more} more." if more > 0 else ""),
-        f"证据存在 {len(problems)} 个问题：{listed_zh}" + (f"……另有 {more} 个。" if more > 0 else ""),
+        f"{len(problems)} problems of evidence: {listed.en}" + (f"; and {more} more." if more > 0 else "."),
+        f"证据存在 {len(problems)} 个问题：{listed.zh}" + (f"；另有 {more} 个。" if more > 0 else "。"),
     )
     files = tuple(dict.fromkeys(p.evidence for p in problems if p.evidence))
     return replace(blank, reason=reason, value=Decimal(len(problems)), change=_remedy(problems), evidence=files[:20])

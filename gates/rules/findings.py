@@ -14,7 +14,7 @@ from typing import Any
 
 from gates import remedies
 from gates.model import CheckResult, Limit, Problem, Verdict
-from gates.text import Text
+from gates.text import Text, clauses
 
 SHOWN = 8  # subjects named in one reason; the evidence holds all
 _NAMED = Text("an order and a packing list that name such parts would give something to judge", "订单与装箱单列出此类部件后方有可判定的对象")
@@ -102,17 +102,11 @@ def conclude(
 
 def listed(findings: Sequence[Finding]) -> Text:
     """Return the clauses of several findings as one sentence, each clause once."""
-    clauses = list(dict.fromkeys(f.text for f in findings))
-    en = "; ".join(_stripped(c.en, ".") for c in clauses[:SHOWN])
-    zh = "；".join(_stripped(c.zh, "。") for c in clauses[:SHOWN])
-    more = len(clauses) - SHOWN
+    said = list(dict.fromkeys(f.text for f in findings))
+    shown, more = clauses(said[:SHOWN]), len(said) - SHOWN
     if more > 0:
-        return Text(f"{en}; and {more} more.", f"{zh}；另有 {more} 项。")
-    return Text(f"{en}.", f"{zh}。")
-
-
-def _stripped(text: str, end: str) -> str:
-    return text.rstrip().removesuffix(end)
+        return Text(f"{shown.en}; and {more} more.", f"{shown.zh}；另有 {more} 项。")
+    return Text(f"{shown.en}.", f"{shown.zh}。")
 
 
 def left_out(check: str, title: Text, reason: Text) -> dict[str, Any]:

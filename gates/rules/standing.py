@@ -12,7 +12,7 @@ from gates.model import MORE_PAIRS, Attribution, CheckResult, ClaimResult, Claim
 from gates.plan import Plan, default_data
 from gates.rules.claim_table import TITLES
 from gates.steps import arm_name
-from gates.text import Text
+from gates.text import Text, clauses
 
 # A disagreement of baselines says that the environment moved, not that the rig is broken: inconclusive, not invalid (DESIGN 4.8).
 AGREEMENT = ("baselines_agree", "g2_agreement")
@@ -164,16 +164,16 @@ def _remedy(doubtful: Sequence[ClaimResult]) -> str:
     """Return MORE_PAIRS where further run pairs can answer all doubts.
 
     They can where baseline runs disagree, with each other or with G2: what is compared there are means over runs. They cannot where
-    something is unknown, since that takes the evidence of it.
+    something is unknown, since that takes the evidence of it, nor where the claim itself names another way out.
     """
-    return MORE_PAIRS if doubtful and all(c.claim in AGREEMENT and c.status is ClaimStatus.BREACHED for c in doubtful) else ""
+    return MORE_PAIRS if doubtful and all(c.claim in AGREEMENT and c.status is ClaimStatus.BREACHED and not c.change for c in doubtful) else ""
 
 
 def _settled(doubtful: Sequence[ClaimResult]) -> Text:
     """Return what would settle the first of some doubts: so many more requests, run pairs, an act, or the evidence that tells it."""
     first = doubtful[0]
     if first.status is ClaimStatus.BREACHED:
-        return _AGREE
+        return first.change or _AGREE
     return first.change or remedies.told(first.evidence)
 
 
@@ -184,6 +184,5 @@ def _files(claims: Sequence[ClaimResult]) -> tuple[str, ...]:
 def _named(claims: Sequence[ClaimResult]) -> Text:
     shown = claims[:3]
     more = len(claims) - len(shown)
-    en = "; ".join(f"{c.title.en} ({c.arm}): {c.reason.en}" for c in shown)
-    zh = "；".join(f"{c.title.zh}（{arm_name(c.arm).zh}）：{c.reason.zh}" for c in shown)
-    return Text(en + (f" ... and {more} more" if more else ""), zh + (f"……另有 {more} 项" if more else ""))
+    said = clauses(Text(f"{c.title.en} ({c.arm}): {c.reason.en}", f"{c.title.zh}（{arm_name(c.arm).zh}）：{c.reason.zh}") for c in shown)
+    return Text(said.en + (f"; and {more} more." if more else "."), said.zh + (f"；另有 {more} 项。" if more else "。"))

@@ -240,6 +240,7 @@ G4: dict[str, Callable[[], Evidence]] = {
     **{f"{kind} that no sample shows": (lambda kind=kind: one_process(kind)) for kind in ("engine_restart", "host_rebooted")},
     "telemetry ended, by the probe's word": lambda: own_word("soak", telemetry_problem="OSError: No space left"),
     "engine gone, by the probe's word": lambda: own_word("soak", engine_problem="The engine does not answer."),
+    "not in order, by figures alone": lambda: own_word("soak", waited_s=1.5),
     "a problem beside ok": lambda: own_word("soak", ok=True, engine_problem="The engine does not answer."),
     "not stored, by the probe's word": lambda: own_word("store", failed=3),
     "not cooled, by the probe's word": lambda: own_word("cool"),

@@ -10,6 +10,7 @@ from gates.g3.extension import FIRST_VERDICT, extension
 from gates.judge import judge
 from gates.model import StepKind
 from gates.plan import InvalidPlan, changed_plan
+from gates.rules.across import frozen_hash
 from gates.whatif import what_if
 from tests.bundles import Truth, merged, small_plan
 from tests.bundles.gates import extended_evidence, g3_evidence
@@ -202,3 +203,19 @@ def test_the_pairs_of_an_extension_are_whole_blocks(pairs):
     with pytest.raises(InvalidPlan) as caught:
         small_plan({"g3": {"extension_pairs": pairs}})
     assert "g3.extension_pairs" in caught.value.problems[0].path
+
+
+@pytest.mark.parametrize(("slower", "may"), [(1.07, True), (1.32, False)])
+def test_a_baseline_too_far_from_g2_for_any_extension_is_told_to_look_for_the_cause(slower, may):
+    evidence = g3_evidence(truth(0.3), plan_of({"decision": {"rule": "simple"}}))
+
+    def frozen(inputs):
+        told = inputs["g2_baseline"]
+        for row in told["tiers"].values():
+            row["ttft_p50_ns"] = int(row["ttft_p50_ns"] / slower)
+        told["hash"] = frozen_hash(told)
+
+    document = judge(evidence.inputs(frozen).bundle())
+    assert (document["verdict"], document["extension"]["may"]) == ("inconclusive", may)
+    assert ("the cause found, or a new G2" in document["summary"]["en"]) is not may
+    assert ("查明原因" in document["summary"]["zh-CN"]) is not may

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gates.judge import judge
-from tests.bundles import Truth, g3_evidence, merged, small_plan
+from tests.bundles import Truth, g2_evidence, g3_evidence, g4_evidence, merged, small_plan, soak_plan
 from tests.bundles.evidence import Evidence
 from tests.unit.gates.test_properties import TINY
 
@@ -204,3 +204,22 @@ def test_a_key_that_is_missing_in_a_configuration_is_seen_against_the_job() -> N
     assert claim_of(evidence, "equal_work", "recompute") == "breached"
     evidence.json("recompute", "arm.json", lambda d: d.pop("engine.max_model_len") and None)
     assert claim_of(evidence, "equal_work", "recompute") == "unknown"
+
+
+def _end_of(gate: str, edit: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    evidence, step = (g4_evidence(plan=soak_plan()), "soak") if gate == "G4" else ({"G2": g2_evidence, "G3": g3_evidence}[gate](), "run-2")
+    return judge(evidence.json(step, "exit.json", edit).bundle())
+
+
+@pytest.mark.parametrize("gate", ["G2", "G3", "G4"])
+@pytest.mark.parametrize("key", ["ended_wall_ns", "ended_ns", "boot_id", "outcome", "error", "records", "last_seq"])
+def test_an_end_of_which_a_word_is_missing_is_no_whole_end(gate, key):
+    assert _end_of(gate, lambda end: end.pop(key) and None)["verdict"] == "inconclusive"
+
+
+@pytest.mark.parametrize("gate", ["G2", "G3", "G4"])
+@pytest.mark.parametrize("ns", [1, None, "later"])
+def test_an_end_before_what_the_job_did_is_none(gate, ns):
+    document = _end_of(gate, lambda end: end.update(ended_ns=ns))
+    assert document["verdict"] == "inconclusive"
+    assert "before a phase of it did" in document["summary"]["en"]
