@@ -126,6 +126,19 @@ AGREEMENT = Declared(
     (*_HEALTH, "survey: nvme-id-ctrl"),
     "g1.drive",
 )
+OWN_VERDICT = Declared(
+    "g1.drive.own_verdict",
+    Text("No drive calls itself unsound", "硬盘自身健康结论无异常"),
+    "lower",
+    ("survey: smartctl",),
+    "smartctl(8)",
+    "drives that call themselves unsound",
+    rule=Text(
+        "the overall health, failing or failed attributes, and failed self-tests in the exit status; its error log has a check of its own",
+        "整体健康结论、退出状态中的失效属性与自检失败；错误日志另有检查项",
+    ),
+    limit=at_most(lambda _: Decimal(0)),
+)
 RAW_IO = Declared(
     "g1.raw.io",
     Text("Raw reads without error", "裸盘读取无错误"),

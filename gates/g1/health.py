@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from gates.g1.declared import AGREEMENT, HEALTH
+from gates.g1.declared import AGREEMENT, HEALTH, OWN_VERDICT
 from gates.g1.inventory import Inventory, Item
 from gates.g1.order import Packed
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
-from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
-from gates.text import Text
+from gates.rules.findings import Finding, State, bad, conclude, doubtful, good, unknown
+from gates.text import Text, joined
 
 if TYPE_CHECKING:
     from gates.plan import Plan
@@ -83,6 +83,15 @@ def health_checks(plan: Plan, packed: tuple[Packed, ...], inventory: Inventory, 
         [_agreement(item, inventory, packs) for item in packed],
         passed=Text("nvme-cli and smartctl agree on all {n} drives.", "nvme-cli 与 smartctl 对全部 {n} 块硬盘的读数一致。"),
     )
+    verdicts = [_own_verdict(item, inventory, packs) for item in packed]
+    unsound = Decimal(sum(f.state is State.BAD for f in verdicts))
+    yield conclude(
+        OWN_VERDICT.blank(plan),
+        verdicts,
+        passed=Text("No drive calls itself unsound ({n} in all).", "全部 {n} 块硬盘自身健康结论均无异常。"),
+        value=unsound,
+        margin=-unsound,
+    )
 
 
 def _answers(item: Packed, inventory: Inventory, packs: dict[str, HostPack]) -> tuple[Item, list[Answer]] | Finding:
@@ -95,6 +104,31 @@ def _answers(item: Packed, inventory: Inventory, packs: dict[str, HostPack]) -> 
         if answer.problems:
             return doubtful(item.serial, answer.problems, answer.path)
     return seen, answers
+
+
+# What smartctl(8) says of a drive in bits 3, 4, 5 and 7 of its exit status. Bit 6, an error log with entries, is judged by what the log says.
+_UNSOUND = (
+    (0, Text("it is failing", "即将失效")),
+    (1, Text("an attribute is below its threshold", "有属性低于阈值")),
+    (2, Text("an attribute was below its threshold", "曾有属性低于阈值")),
+    (4, Text("a self-test failed", "自检失败")),
+)
+
+
+def _own_verdict(item: Packed, inventory: Inventory, packs: dict[str, HostPack]) -> Finding:
+    """Hold a drive by its own word, as smartctl passes it on: the overall health, and the bits of the exit status that speak of the drive."""
+    found = _answers(item, inventory, packs)
+    if isinstance(found, Finding):
+        return found
+    answer = found[1][TOOLS.index("smartctl")]
+    passed, bits = answer.one("health.passed"), answer.one("health.exit_verdict")
+    if passed is None or bits is None:
+        return unknown("{s}: smartctl does not tell its verdict", "{s}：smartctl 未给出健康结论", answer.path, s=item.serial)
+    said = [text for bit, text in _UNSOUND if int(bits.value) >> bit & 1]
+    said += [Text("the overall health is FAILED", "整体健康结论为 FAILED")] if passed.value != 1 else []
+    if said:
+        return bad("{s}: smartctl says that {w}", "{s}：smartctl 报告{w}", answer.path, s=item.serial, w=joined(said))
+    return good("{s}: sound", "{s}：正常", answer.path, s=item.serial)
 
 
 def _limit_finding(rule: Rule, item: Packed, inventory: Inventory, packs: dict[str, HostPack]) -> Finding:
@@ -144,7 +178,4 @@ def _agreement(item: Packed, inventory: Inventory, packs: dict[str, HostPack]) -
         if abs(one.value - two.value) > APART.get(quantity, Decimal(0)):
             words = "{s}: the tools disagree on {what} ({a} and {b})", "{s}：两种工具的{what}不一致（{a} 与 {b}）"
             return unknown(*words, *paths, s=item.serial, what=NAMES[quantity], a=f"{one.value:f}", b=f"{two.value:f}")
-    passed = second.one("health.passed")
-    if passed is None or passed.value != 1:
-        return bad("{s}: the drive's own overall verdict is not passed", "{s}：硬盘自检总评未通过", second.path, s=item.serial)
     return good("{s} agrees", "{s} 一致", *paths, s=item.serial)

@@ -38,6 +38,13 @@ def read_fio(data: bytes) -> Reading:
         device = part(job, "job options", "filename") or part(document, "global options", "filename")
         key = (str(job.get("jobname")), device if isinstance(device, str) else "")
         alike[key] = alike.get(key, 0) + 1
+        if (part(job, "job options", "direct") or part(document, "global options", "direct")) == "0":
+            found.trouble(
+                "buffered",
+                "fio job {job} ran with direct=0: its figures are those of the page cache.",
+                "fio 作业 {job} 以 direct=0 运行：数值来自页缓存。",
+                job=key[0],
+            )
         _in_nanoseconds(job, version)
         _job(job, {"job": key[0], "device": key[1]} | ({"n": str(alike[key])} if alike[key] > 1 else {}), found)
     return found.reading()

@@ -132,6 +132,11 @@ UNUSED = {"error_count": 0, "sqid": 0, "cmdid": 0, "status_field": 0x281, "nsid"
 TABLE: dict[str, tuple[Edit, dict[Any, Verdict], dict[str, Any]]] = {
     "g1.receivers": (receivers, {3: PASS, 2: PASS, 1: FAIL}, {}),
     "g1.capacity": (ordered("{} B".format, "capacity", 1), {RATED - 1: PASS, RATED: PASS, RATED + 1: FAIL}, {}),
+    "g1.drive.own_verdict": (
+        document(f"{ARRAY}smartctl.nvme2.out", "smartctl", "exit_status"),
+        {0: PASS, 8: FAIL, 16: FAIL, 32: FAIL, 64: PASS, 128: FAIL},
+        {},
+    ),
     "g1.drive.critical_warning": (health("critical_warning", "critical_warning"), UP_TO_2, {"g1": {"drive": {"critical_warning_max": 2}}}),
     "g1.drive.media_errors": (health("media_errors", "media_errors"), UP_TO_2, {"g1": {"drive": {"media_errors_max": 2}}}),
     "g1.drive.power_on_hours": (health("power_on_hours", "power_on_hours"), {199: PASS, 200: PASS, 201: FAIL}, {}),
