@@ -86,7 +86,7 @@ def _halt(s: Session, engagement: Engagement, facts: Facts, actor: Actor) -> Non
     row = repository.attempt(s, running.id)
     if row is None or row.cancel_requested_at is not None:
         return
-    row.cancel_requested_at, row.next_due_at = now(), database_now(s)
+    row.cancel_requested_at, row.next_due_at, row.last_enqueued_at = now(), database_now(s), None
     reason = engagement_state(facts)[1]
     row.cancel_reason = kept_reason(reason)
     s.flush()

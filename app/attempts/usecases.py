@@ -124,7 +124,7 @@ def request_cancel(s: Session, *, attempt_id: str, reason: str, actor: Actor) ->
         raise Refused("ended", N_("The attempt has ended or is judged already; there is nothing left to cancel."))
     if attempt.cancel_requested_at is None:
         attempt.cancel_requested_at, attempt.cancel_reason = now(), moves.kept_reason(reason)
-        attempt.next_due_at = database_now(s)
+        attempt.next_due_at, attempt.last_enqueued_at = database_now(s), None  # a hint that waits is of other work, in another queue maybe
         s.flush()
         record(s, actor=actor, action="attempt.request_cancel", object_kind="attempt", object_id=attempt.id, data={"reason": reason})
     elif attempt.cancel_reason != moves.kept_reason(reason):

@@ -27,7 +27,7 @@ from app.engine.policy import BUSY_S, PUSH_BACK_S
 from app.engine.runner import HostsFull, RunnerAway
 from app.evidence.judgement import Outdated
 from app.kit import logs, traces
-from app.kit.db import database_now, new_id, write_session
+from app.kit.db import database_now, new_id, read_session, write_session
 from app.kit.errors import QuadgateError
 from app.settings import settings
 
@@ -153,13 +153,14 @@ class _Turn:
             if self._boards and (trouble := self._together.trouble) is not None:
                 self._outcome = _decide(ctx, lambda _: _raise(trouble))
             outcome = self._outcome
-            outcome.next_kind = _next_kind(ctx, outcome)
             written = _commit(held, ctx, outcome)
             self._span.say(event=str(outcome.event) if outcome.event else None)
             if outcome.event is not None or outcome.next_step:
                 log.info("%s%s", outcome.event or "next step", "" if written else ": somebody else went on")
         if written and outcome.due_s == 0:
-            hints.publish_advance(held.attempt_id, held.generation + 1, held.node, outcome.next_kind)
+            with read_session() as s:  # not from what was read before: the commit itself may have stopped the engagement
+                kind = due.kind_of(s, held.attempt_id)
+            hints.publish_advance(held.attempt_id, held.generation + 1, held.node, kind)
         return written
 
     def _about(self) -> AbstractContextManager[None]:
@@ -198,12 +199,6 @@ class _Turn:
 
 def _raise(trouble: Exception) -> Outcome:
     raise trouble
-
-
-def _next_kind(ctx: Ctx, outcome: Outcome) -> str | None:
-    """Return the kind of the step that the attempt is at after a decision."""
-    index = int(outcome.attempt.get("step_index", ctx.attempt.step_index + outcome.next_step))
-    return ctx.steps[index].kind if index < len(ctx.steps) else None
 
 
 def _decide(ctx: Ctx, decide: Callable[[Ctx], Outcome]) -> Outcome:

@@ -35,6 +35,11 @@ def movable() -> ColumnElement[bool]:
     )
 
 
+def canceled() -> ColumnElement[bool]:
+    """Return the condition that an attempt's next move is its cancel: a verdict that is reached stays reached."""
+    return and_(Attempt.cancel_requested_at.is_not(None), Attempt.verdict.is_(None))
+
+
 def unheld(now: datetime) -> ColumnElement[bool]:
     """Return the condition that nobody has a lease. One that would last much longer than we ever give is from a clock that was set back since."""
     most = now + timedelta(seconds=LEASES_TOO_MANY * settings().lease_seconds)
@@ -59,8 +64,7 @@ def claim(attempt_id: str, generation: int | None, *, owner: str, node: str) -> 
     """
     with write_session() as s:
         now = database_now(s)
-        canceled = and_(Attempt.cancel_requested_at.is_not(None), Attempt.verdict.is_(None))
-        quiet = and_(canceled, Attempt.node.in_(nodes.stale(s, now, CANCEL_STALE_S)))
+        quiet = and_(canceled(), Attempt.node.in_(nodes.stale(s, now, CANCEL_STALE_S)))
         mine = or_(Attempt.node.is_(None), Attempt.node == node, sight.takable(s, node, nodes.stale(s, now)), quiet)
         before = s.execute(select(Attempt.node, Attempt.fence, Attempt.problem).where(Attempt.id == attempt_id)).one_or_none()
         guard = [

@@ -11,15 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, func, not_, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, func, not_, null, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Attempt, Step
 from app.engine import hints, sight
-from app.engine.claim import movable, unheld
+from app.engine.claim import canceled, movable, unheld
 from app.engine.models import Node
 from app.engine.nodes import stale
 from app.engine.policy import CANCEL_STALE_S, HINT_AGAIN_S, HINT_LOST_S, QUEUED_MAX
+from app.engine.steps import halt
 from app.kit.db import database_now
 from app.settings import settings
 
@@ -30,7 +31,7 @@ _AT = and_(Step.attempt_id == Attempt.id, Step.position == Attempt.step_index)
 
 @dataclass(frozen=True)
 class Due:
-    """An attempt to be hinted: where, what kind of step it is at, and when it was hinted last."""
+    """An attempt to be hinted: where, for what kind of step (see `_kind`), and when it was hinted last."""
 
     attempt_id: str
     generation: int
@@ -87,9 +88,9 @@ def look(s: Session) -> Seen:
     recent = and_(
         Attempt.last_enqueued_at >= now - timedelta(seconds=HINT_AGAIN_S), Attempt.last_enqueued_at <= now + timedelta(seconds=HINT_AGAIN_S)
     )
-    counts = select(Attempt.node, Step.kind, func.count()).outerjoin(Step, _AT).where(*_due(now), recent).group_by(Attempt.node, Step.kind)
+    hinted = select(Attempt.node, _kind().label("kind")).select_from(Attempt).outerjoin(Step, _AT).where(*_due(now), recent).subquery()
     out: Counter[str] = Counter()
-    for node, kind, count in s.execute(counts):
+    for node, kind, count in s.execute(select(hinted.c.node, hinted.c.kind, func.count()).group_by(hinted.c.node, hinted.c.kind)):
         out[hints.queue_of(places.of(node), kind)] += count
     return Seen(now, rows, out, sight.untold(s, places.takers, _due(now)))
 
@@ -111,8 +112,21 @@ def _stamp(s: Session, rows: Sequence[Due], still: Sequence[ColumnElement[bool]]
 def next_heavy(s: Session, node: str) -> Due | None:
     """Return the next attempt of a node that is to be judged or printed, stamped: whoever has just done one hands its place on."""
     now = database_now(s)
-    found = _Places(s, now).look([*_due(now), Step.kind.in_([str(kind) for kind in hints.HEAVY_KINDS])])
+    found = _Places(s, now).look([*_due(now), _kind().in_([str(kind) for kind in hints.HEAVY_KINDS])])
     return next(iter(_stamp(s, [row for row in found if row.node == node][:1], _due(now))), None)
+
+
+def kind_of(s: Session, attempt_id: str) -> str | None:
+    """Return the kind of step for which an attempt is to be hinted."""
+    return s.scalar(select(_kind()).select_from(Attempt).outerjoin(Step, _AT).where(Attempt.id == attempt_id))
+
+
+def _kind() -> ColumnElement[str | None]:
+    """Return the kind of the step that an attempt is at; none where its next move only stops what runs, whatever it is at.
+
+    Such a move takes milliseconds and has seconds to be made in: it must not wait until there is room for a judgement or a report.
+    """
+    return case((or_(canceled(), halt.owed()), null()), else_=Step.kind)
 
 
 def _due(now: datetime) -> list[ColumnElement[bool]]:
@@ -148,8 +162,7 @@ class _Places:
     def look(self, conditions: Sequence[ColumnElement[bool]]) -> list[Due]:
         """Return attempts in the order of their turn: the oldest of every engagement, then the second of each."""
         turn = func.row_number().over(partition_by=Attempt.engagement_id, order_by=(Attempt.next_due_at, Attempt.id))
-        canceled = and_(Attempt.cancel_requested_at.is_not(None), Attempt.verdict.is_(None)).label("cancel")
-        columns = (Attempt.id, Attempt.generation, Attempt.node, Step.kind, Attempt.last_enqueued_at, canceled)
-        found = select(*columns).outerjoin(Step, _AT).where(*conditions, not_(sight.stranded(self.takers)))
+        columns = (Attempt.id, Attempt.generation, Attempt.node, _kind().label("kind"), Attempt.last_enqueued_at, canceled().label("cancel"))
+        found = select(*columns).select_from(Attempt).outerjoin(Step, _AT).where(*conditions, not_(sight.stranded(self.takers)))
         rows = self._s.execute(found.order_by(turn, Attempt.next_due_at, Attempt.id).limit(LOOK_MAX))
         return [Due(row.id, row.generation, self.of(row.node, cancel=bool(row.cancel)), row.kind, row.last_enqueued_at) for row in rows]

@@ -36,7 +36,6 @@ class Outcome:
     attempt: dict[str, Any] = field(default_factory=dict)  # columns of the attempt
     writes: list[Callable[[Session], None]] = field(default_factory=list)
     next_step: bool = False
-    next_kind: str | None = None  # of the step that the attempt is at then: the engine fills it in, to choose the queue
 
 
 def done(**step: Any) -> Outcome:

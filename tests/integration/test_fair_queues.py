@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from sqlalchemy import update
 
-from app.attempts.models import Attempt
+from app.attempts import conclude
+from app.attempts.models import Attempt, Step
+from app.attempts.usecases import request_cancel
+from app.engagements.models import Engagement
 from app.engine import hints, nodes, runs, slots, tick
 from app.engine.advance import advance, advance_heavy
 from app.engine.models import Node
 from app.engine.policy import BEAT_S, HINT_AGAIN_S, HINT_LOST_S, QUEUED_MAX
+from app.evidence import judgement
 from app.kit.clock import now
 from app.kit.db import database_now, read_session, write_session
 from app.settings import settings
-from gates.steps import judge_step
-from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, make_attempt, playbook_step, steps_of, wait_for
+from gates.steps import judge_step, report_step
+from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, job_step, make_attempt, playbook_step, steps_of, wait_for
+from tests.people import Cast
 
 HERE = "here"
 
@@ -46,6 +52,12 @@ class Broker:
     def taken(self) -> list[str]:
         found, self.sent = [attempt for _, attempt, _ in self.sent], []
         return found
+
+    def obey(self) -> None:
+        """Do what was sent, as a worker does."""
+        told, self.sent = self.sent, []
+        for task, attempt_id, _ in told:
+            {"advance": advance, "advance_heavy": advance_heavy}[task](attempt_id, None)
 
 
 @pytest.fixture
@@ -130,6 +142,69 @@ def test_a_worker_keeps_one_child_for_work_that_is_short(broker: Broker, monkeyp
     broker.depth = 0
     assert not advance_heavy(first, 0)  # a message that comes late does nothing, but hands the place on
     assert broker.taken() == [second]  # which was dropped when there was no room
+
+
+def measured(*then: Any, **columns: Any) -> str:
+    """An attempt whose job is over, and that is at the step after it."""
+    attempt_id = make_attempt(job_step(), *then)
+    with write_session() as s:
+        step = s.get_one(Step, steps_of(attempt_id)[0].id)
+        step.status, step.job_id = "done", f"{attempt_id}-run-1"
+        s.execute(update(Attempt).where(Attempt.id == attempt_id).values(status="running", step_index=1, **columns))
+    return attempt_id
+
+
+def stopped(attempt_id: str) -> None:
+    with write_session() as s:
+        s.get_one(Engagement, attempt_of(attempt_id).engagement_id).state = "stopped"
+
+
+def test_a_cancel_waits_for_no_judgement_of_another(broker: Broker, cast: Cast) -> None:
+    attempt_id = measured(judge_step())
+    tick.tick()
+    assert broker.sent == [("advance_heavy", attempt_id, f"heavy@{HERE}")]  # and waits there while the cancel is asked for
+    with slots.heavy() as free:
+        assert free
+        with write_session() as s:
+            request_cancel(s, attempt_id=attempt_id, reason="the array is taken away", actor=cast.li_wei)
+        broker.taken()
+        tick.tick()
+        assert broker.sent == [("advance", attempt_id, f"steps@{HERE}")]
+        wait_for(lambda: (broker.obey(), tick.tick(), attempt_of(attempt_id).status == "canceled")[-1])
+    assert runs.folder_of(attempt_id, "judge", "stop-1").exists()
+
+
+@pytest.mark.parametrize("touched", [True, False])
+def test_the_order_of_a_stop_loss_waits_for_no_report_of_another_and_prints_none(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, touched: bool
+) -> None:
+    monkeypatch.setattr("app.reports.usecases.render", lambda *_, **__: pytest.fail("a report was printed where there is no room for one"))
+    attempt_id = measured(report_step(), verdict="fail")
+    if not touched:
+        with write_session() as s:
+            s.get_one(Step, steps_of(attempt_id)[0].id).job_id = None
+            s.get_one(Step, steps_of(attempt_id)[0].id).status = "pending"
+    stopped(attempt_id)
+    with slots.heavy() as free:
+        assert free
+        tick.tick()
+        assert broker.sent == [("advance", attempt_id, f"steps@{HERE}")]
+        wait_for(lambda: (broker.obey(), "halt" in (steps_of(attempt_id)[1].result or {}) or tick.tick() < 0)[-1])
+    assert runs.folder_of(attempt_id, "report", "stop-1").exists() == touched
+    assert broker.sent == [("advance_heavy", attempt_id, f"heavy@{HERE}")]  # what is left of the step is printing
+
+
+def test_a_judgement_that_stops_the_engagement_hints_the_stop_and_not_the_report(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(s: Any, attempt_id: str, _document: Any) -> None:
+        s.get_one(Attempt, attempt_id).verdict = "fail"
+        s.get_one(Engagement, s.get_one(Attempt, attempt_id).engagement_id).state = "stopped"
+
+    for name in ("prepare", "judged", "keep"):
+        monkeypatch.setattr(judgement, name, lambda *_, **__: SimpleNamespace(document={}))
+    monkeypatch.setattr(conclude, "conclude", stop)
+    attempt_id = measured(judge_step(), report_step())
+    assert advance_heavy(attempt_id, None)
+    assert broker.sent == [("advance", attempt_id, f"steps@{HERE}")]
 
 
 def test_more_playbooks_than_a_machine_may_have_wait_for_their_turn_and_a_stop_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

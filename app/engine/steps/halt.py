@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.exc import OperationalError
 
+from app.attempts.models import Attempt, Step
+from app.engagements.models import Engagement
 from app.engine import drive, stops, words
 from app.engine.context import Ctx
 from app.engine.keep import LeaseLost
@@ -31,9 +34,11 @@ def move(ctx: Ctx) -> Outcome | None:
     """Return the next decision on the way to the stop; None when there is nothing to stop, or all was tried."""
     if not _due(ctx):
         return None
+    memo = drive.memo_of(ctx)
+    if not _touched(ctx):
+        return _told(memo, {}, None)
     hosts = list(dict.fromkeys([*ctx.inventory.members("loadgen"), *ctx.inventory.members("engine")]))
     order = stops.order(ctx, "running", hosts)
-    memo = drive.memo_of(ctx)
     try:
         if not memo.get("run"):
             return drive.begin(ctx, order, memo, problem=None)
@@ -56,10 +61,21 @@ def move(ctx: Ctx) -> Outcome | None:
 
 
 def _due(ctx: Ctx) -> bool:
-    attempt, touched = ctx.attempt, any(step.kind == StepKind.JOB and step.job_id for step in ctx.steps)
-    deployed = any(step.kind in ON_TARGETS and step.spec.get("changes_target") and step.status != "pending" for step in ctx.steps)
+    attempt = ctx.attempt
     stopped = attempt.verdict == Verdict.FAIL and ctx.engagement.state == State.STOPPED and not attempt.rehearsal
-    return stopped and (touched or deployed) and HALT not in (ctx.current.result or {})
+    return stopped and HALT not in (ctx.current.result or {})
+
+
+def owed() -> ColumnElement[bool]:
+    """Return what `_due` asks as a condition on an attempt and the step that it is at: its next move sees to the stop, and prints nothing yet."""
+    stopped = Attempt.engagement_id.in_(select(Engagement.id).where(Engagement.state == str(State.STOPPED)))
+    untold = and_(Step.kind == str(StepKind.REPORT), Step.result[HALT].as_string().is_(None))
+    return and_(Attempt.verdict == str(Verdict.FAIL), Attempt.rehearsal.is_(False), stopped, untold)
+
+
+def _touched(ctx: Ctx) -> bool:
+    begun = any(step.kind == StepKind.JOB and step.job_id for step in ctx.steps)
+    return begun or any(step.kind in ON_TARGETS and step.spec.get("changes_target") and step.status != "pending" for step in ctx.steps)
 
 
 def _state(reply: object, why: str) -> dict[str, str]:
