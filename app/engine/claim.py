@@ -26,6 +26,7 @@ from gates.transitions import IllegalTransition, RunStatus, apply
 
 MOVING = (RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.LOST_CONTACT)
 LEASES_TOO_MANY = 2
+CANCEL_LEAVES = 1 / 3  # of a lease: who lives renews it with two thirds left (keep.THIRDS); with so little left a renewal was missed, and time given
 
 
 def movable() -> ColumnElement[bool]:
@@ -41,9 +42,14 @@ def canceled() -> ColumnElement[bool]:
 
 
 def unheld(now: datetime) -> ColumnElement[bool]:
-    """Return the condition that nobody has a lease. One that would last much longer than we ever give is from a clock that was set back since."""
-    most = now + timedelta(seconds=LEASES_TOO_MANY * settings().lease_seconds)
-    return or_(Attempt.lease_until.is_(None), Attempt.lease_until < now, Attempt.lease_until > most)
+    """Return the condition that nobody has a lease. One that would last much longer than we ever give is from a clock that was set back since.
+
+    A cancel has no time to wait for the end of a lease that nobody renews any more. Should its holder live after all, what it was at is to be
+    given up anyway: it cannot renew or commit (both ask for their own claim), and targets refuse its fence (see `claim`).
+    """
+    lease = timedelta(seconds=settings().lease_seconds)
+    dropped = and_(canceled(), Attempt.lease_until < now + CANCEL_LEAVES * lease)
+    return or_(Attempt.lease_until.is_(None), Attempt.lease_until < now, Attempt.lease_until > now + LEASES_TOO_MANY * lease, dropped)
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ def claim(attempt_id: str, generation: int | None, *, owner: str, node: str) -> 
         now = database_now(s)
         quiet = and_(canceled(), Attempt.node.in_(nodes.stale(s, now, CANCEL_STALE_S)))
         mine = or_(Attempt.node.is_(None), Attempt.node == node, sight.takable(s, node, nodes.stale(s, now)), quiet)
-        before = s.execute(select(Attempt.node, Attempt.fence, Attempt.problem).where(Attempt.id == attempt_id)).one_or_none()
+        before = s.execute(select(Attempt.node, Attempt.lease_until, Attempt.problem).where(Attempt.id == attempt_id)).one_or_none()
         guard = [
             Attempt.id == attempt_id,
             movable(),
@@ -77,6 +83,7 @@ def claim(attempt_id: str, generation: int | None, *, owner: str, node: str) -> 
             guard.append(Attempt.generation == generation)
         until = now + timedelta(seconds=settings().lease_seconds)
         values: dict[str, Any] = {"lease_owner": owner, "lease_until": until, "lease_since": now, "node": node}
+        values["last_enqueued_at"] = None  # its hint has been taken: should we die now, the next one waits for no lost hint
         if before is not None and words.is_stranded(before.problem):
             values["problem"] = None
         row = s.execute(
@@ -85,7 +92,8 @@ def claim(attempt_id: str, generation: int | None, *, owner: str, node: str) -> 
         if row is None or before is None:
             return None
         silent = before.node if before.node not in (None, node) else None
-        if silent is not None:  # taken over from a node that fell silent: its late commands must be refused by the targets
+        lapsed = before.lease_until is None or not now <= before.lease_until <= until
+        if silent is not None or not lapsed:  # from a node or a holder that fell silent: its late commands must be refused by the targets
             take_over(s, attempt_id)
         return Claim(attempt_id, row.generation, owner, node, silent)
 

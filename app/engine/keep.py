@@ -61,7 +61,7 @@ class Keeping:
     def _renew(self) -> None:
         third = settings().lease_seconds / THIRDS
         due = time.monotonic() + third
-        while not self._over.wait(min(LOOK_S, third)):
+        while not self._over.wait(min(LOOK_S, max(0.0, due - time.monotonic()))):
             self._look_for_cancel()
             if time.monotonic() < due:
                 continue

@@ -9,15 +9,17 @@ from statistics import median
 from app.attempts.models import Attempt
 from app.engine.policy import TRIES_MAX
 from gates.transitions import RunStatus
+from lanes.chaos.boundaries import BOUNDARIES
 from lanes.chaos.findings import LOST, WRONG, Finding
 from lanes.chaos.soak import Asked, Soak
 
 CANCEL_S = 30.0  # DESIGN: a cancel ends everything within 30 s where reachable; the same on every machine
-UNDER_FAULTS_S = 60.0  # of one that another fault struck: a playbook host that is killed is started again
+UNDER_FAULTS_S = 60.0  # of one that another fault struck: a playbook host that is killed is started again; one death of a worker is no excuse
 JUDGED_MEANWHILE = (
     "judge/deciding"  # the one exception: asked for while a judgement was under way, whose verdict is reached and stays (engine/move.py)
 )
 FULL = ("evidence disk full", "runs disk full")
+WORKERS = ("SIGKILL worker", *BOUNDARIES)
 HOST, STARTS = "SIGKILL playbook host", ("SSH cut in start", "SSH killed in start")
 
 
@@ -67,9 +69,11 @@ def explained(asked: Asked, soak: Soak, struck: Sequence[Struck]) -> bool:
 
 def _late(soak: Soak, struck: Sequence[Struck]) -> list[Finding]:
     took, by = cancel_s(soak), _meanwhile(soak, struck)
-    if took is None or took <= (UNDER_FAULTS_S if by else CANCEL_S):
+    alone = len(by) == 1 and by[0] in WORKERS  # its lease is waited for, and that fits in
+    if took is None or took <= (UNDER_FAULTS_S if by and not alone else CANCEL_S):
         return []
-    return [Finding(LOST, f"the cancel at {soak.cancel_at} took {took:.0f} s; struck meanwhile: {', '.join(by) or 'nothing'}")]
+    named = ", ".join(dict.fromkeys(by)) or "nothing"
+    return [Finding(LOST, f"the cancel at {soak.cancel_at} took {took:.0f} s; struck meanwhile: {named}")]
 
 
 def cancel_s(soak: Soak) -> float | None:
@@ -81,7 +85,7 @@ def cancel_s(soak: Soak) -> float | None:
 def _meanwhile(soak: Soak, struck: Sequence[Struck]) -> list[str]:
     end = soak.gone_at or soak.ended_s or 0.0
     over = [one.fault for one in struck if soak.canceled_at <= one.at <= end and one.hits(soak)]
-    return list(dict.fromkeys(fault for fault in over if fault != "cancel"))
+    return [fault for fault in over if fault != "cancel"]
 
 
 class Cancels:

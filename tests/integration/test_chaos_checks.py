@@ -205,6 +205,8 @@ def test_a_cancel_has_thirty_seconds_and_longer_only_where_another_fault_struck_
     assert [f.kind for f in checks.of_attempt(soak, "good", [Struck(120.0, "SIGKILL playbook host", ("another",))])] == [checks.LOST]
     meanwhile = [Struck(120.0, "SIGKILL playbook host", (soak.id,))]
     assert checks.of_attempt(soak, "good", meanwhile) == []
+    died = [Struck(101.0, "SIGKILL worker"), Struck(121.0, "SIGKILL after the claim", (soak.id,))]
+    assert [len(checks.of_attempt(soak, "good", struck)) for struck in (died[:1], died[1:], died)] == [1, 1, 0]  # one death is within the 30 s
     soak.gone_at = 100.0 + UNDER_FAULTS_S + 1
     assert [finding.kind for finding in checks.of_attempt(soak, "good", meanwhile)] == [checks.LOST]
     table = Table(["cancel"])

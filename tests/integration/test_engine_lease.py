@@ -5,16 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from app.engine import claim, keep, packs, runs
+from app.attempts.models import Attempt
+from app.engine import claim, due, keep, packs, runs
 from app.engine.advance import advance
+from app.engine.context import load
+from app.engine.outcome import Outcome
 from app.kit.clock import now
-from app.kit.db import write_session
+from app.kit.db import database_now, read_session, write_session
 from app.settings import settings
 from tests.engine_kit import PATIENCE_S, PLAYBOOKS, attempt_of, drive, ended, make_attempt, playbook_step, steps_of, wait_for
 from tests.engine_kit.packs import make_tar
@@ -70,6 +74,27 @@ def test_a_pack_that_is_brought_longer_than_the_lease_lasts_is_committed_once(br
     thread.join(PATIENCE_S)
     assert (said, any(others), slow.begun) == ([True], False, 3)
     assert (attempt_of(brought).generation, steps_of(brought)[0].status) == (generation + 1, "done")
+
+
+@pytest.mark.parametrize(("left", "canceled", "free"), [(0.3, True, True), (0.4, True, False), (0.3, False, False)])
+def test_a_cancel_waits_for_the_end_of_no_lease_whose_renewal_was_missed(
+    state: Path, monkeypatch: pytest.MonkeyPatch, left: float, canceled: bool, free: bool
+) -> None:
+    monkeypatch.setattr(settings(), "lease_seconds", 3000)
+    attempt_id = make_attempt(playbook_step())
+    first = claim.claim(attempt_id, 0, owner="died", node="here")
+    assert first is not None
+    with write_session() as s:
+        row, at = s.get_one(Attempt, attempt_id), database_now(s)
+        row.lease_until, row.cancel_requested_at, fence = at + timedelta(seconds=3000 * left), at if canceled else None, row.fence
+    with read_session() as s:
+        assert [row.attempt_id for row in due.look(s).rows] == [attempt_id] * free
+    second = claim.claim(attempt_id, 0, owner="comes", node="here")
+    assert (second is not None) == free
+    if second is not None:  # and the first, should it live after all, does nothing any more: not here, and not on the targets
+        ctx = load(attempt_id, owner="died", node="here")
+        assert (claim.renew(first), claim.commit(first, ctx, Outcome()), claim.renew(second)) == (False, False, True)
+        assert attempt_of(attempt_id).fence > fence
 
 
 def test_two_that_bring_the_same_pack_are_not_in_each_others_way_and_one_of_them_commits(brought: str, monkeypatch: pytest.MonkeyPatch) -> None:
