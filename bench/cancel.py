@@ -1,10 +1,11 @@
-"""How long a cancel takes: with a host cut, with a pack long on its way, with a silent node. The limit is the 30 s of the specification.
+"""How long a cancel takes: with a host cut, with a pack long on its way, with a silent node, behind a worker that died, beside a judgement.
 
-One of two hosts is cut over real SSH, with the product's own stop playbook; the pack comes from a slow disk; the node that has the attempt gives its
-last heartbeat in the moment of the cancel.
+The limit is the 30 s of the specification. One of two hosts is cut over real SSH, with the product's own stop playbook; the pack comes from a slow
+disk; the node that has the attempt gives its last heartbeat in the moment of the cancel, and so does the holder of its lease; the only place for
+judgements and reports is taken as long as the cancel takes, and as long as the stop-loss of another attempt is not ordered.
 
-`python bench/cancel.py`: prints the seconds; exit 1 above the limit, or when what could not be stopped is not named. The first case says NOT RUN
-without an OpenSSH server.
+`python bench/cancel.py`: prints the seconds; exit 1 above the limit, or when what could not be stopped is not named. The case of a cut host says
+NOT RUN without an OpenSSH server.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def main() -> int:
 
         upgrade()
         settings().playbook_dir = Path(__file__).resolve().parents[1] / "tests" / "engine_kit" / "playbooks"
-        kept = [_slow_pack(Path(folder)), _silent_node(), _cut_host()]
+        kept = [_slow_pack(Path(folder)), _silent_node(), _dead_worker(), _beside_a_judgement(), _stop_loss_beside_a_judgement(), _cut_host()]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0 if all(kept) else 1
@@ -42,7 +43,7 @@ def main() -> int:
 
 def _told(what: str, seconds: float, named: bool | None = None) -> bool:
     rest = "" if named is None else f"; it is {'' if named else 'NOT '}named"
-    print(f"a cancel {what} ended after {seconds:.1f} s (limit {LIMIT_S:g} s){rest}")
+    print(f"{what} after {seconds:.1f} s (limit {LIMIT_S:g} s){rest}")
     return seconds <= LIMIT_S and named is not False
 
 
@@ -56,7 +57,7 @@ def _cut_host() -> bool:
 
     with cancel_lab() as lab:
         attempt, seconds = lab.cancel()
-    return _told("with one of two hosts cut", seconds, "gpu02" in str((attempt.problem or {}).get("en")))
+    return _told("a cancel with one of two hosts cut ended", seconds, "gpu02" in str((attempt.problem or {}).get("en")))
 
 
 def _slow_pack(folder: Path) -> bool:
@@ -86,7 +87,7 @@ def _slow_pack(folder: Path) -> bool:
     mover.join()
     packs._copy = copy
     wait_for(lambda: advance(attempt_id, None) or attempt_of(attempt_id).status == "canceled")
-    return _told("while a pack was on its way from a slow disk", _ended(attempt_id, began))
+    return _told("a cancel while a pack was on its way from a slow disk ended", _ended(attempt_id, began))
 
 
 def _silent_node() -> bool:
@@ -102,18 +103,91 @@ def _silent_node() -> bool:
         step.status, step.job_id, step.result = "starting", f"{attempt_id}-run-1", {"run": "start-1", "runs": {"start": 1}}
     nodes.beat("far")
     seconds = _ended(attempt_id, _ask(attempt_id))
-    return _told("with its node gone silent", seconds, "node far" in str((attempt_of(attempt_id).problem or {}).get("en")))
+    return _told("a cancel with its node gone silent ended", seconds, "node far" in str((attempt_of(attempt_id).problem or {}).get("en")))
+
+
+def _dead_worker() -> bool:
+    """Cancel in the moment at which the worker that has the attempt dies behind its claim."""
+    from app.engine.claim import claim
+    from app.settings import settings
+
+    attempt_id = _measured()
+    claim(attempt_id, None, owner="died", node=settings().node)
+    return _told("a cancel behind a worker that died ended", _ended(attempt_id, _ask(attempt_id)))
+
+
+def _beside_a_judgement() -> bool:
+    """Cancel an attempt that is to be judged while another one's judgement has the only place for that."""
+    from app.engine import slots
+    from gates.steps import judge_step
+    from tests.engine_kit import attempt_of, ended
+
+    attempt_id = _measured(judge_step())
+    with slots.heavy():
+        seconds = _obeyed(attempt_id, lambda: ended(attempt_of(attempt_id)))
+    return _told("a cancel beside a judgement ended", seconds)
+
+
+def _stop_loss_beside_a_judgement() -> bool:
+    """Let a fail have stopped the engagement while another one's judgement has the only place for judgements and reports."""
+    from app.attempts.models import Attempt
+    from app.engagements.models import Engagement
+    from app.engine import runs, slots
+    from app.kit.db import write_session
+    from gates.steps import report_step
+
+    attempt_id = _measured(report_step())
+    with write_session() as s:
+        row = s.get_one(Attempt, attempt_id)
+        row.verdict, s.get_one(Engagement, row.engagement_id).state = "fail", "stopped"
+    with slots.heavy():
+        seconds = _obeyed(attempt_id, runs.folder_of(attempt_id, "report", "stop-1").exists, cancel=False)
+    return _told("a stop-loss beside a judgement was ordered", seconds)
+
+
+def _measured(*then: Any) -> str:
+    """Return an attempt whose job is over, at the step after it; without one, at that job, which runs for long."""
+    from app.attempts.models import Attempt, Step
+    from app.kit.db import write_session
+    from tests.engine_kit import drive, job_step, make_attempt, steps_of
+
+    attempt_id = make_attempt(job_step(params={"kind": "run", "seconds": 1 if then else 300, "lines": 5}), *then)
+    drive(attempt_id, until=lambda a: steps_of(a.id)[0].status == "running")
+    if then:
+        with write_session() as s:
+            s.get_one(Step, steps_of(attempt_id)[0].id).status = "done"
+            s.get_one(Attempt, attempt_id).step_index = 1
+    return attempt_id
+
+
+def _obeyed(attempt_id: str, over: Callable[[], bool], *, cancel: bool = True) -> float:
+    """Tick, and do what is hinted by the task that is hinted, as a worker does, until it is over or long too late; return the seconds."""
+    from app.engine import advance, hints
+    from app.engine.tick import tick
+
+    sent: list[tuple[str, list[Any]]] = []
+    publish, tasks = hints.publish, {"advance": advance.advance, "advance_heavy": advance.advance_heavy}
+    hints.publish = lambda task, args, **_: sent.append((task, args)) is None  # type: ignore[assignment]
+    began = _ask(attempt_id) if cancel else time.monotonic()
+    while not over() and time.monotonic() < began + 2 * LIMIT_S:
+        tick()
+        while sent:
+            task, args = sent.pop()
+            if task in tasks and args[0] == attempt_id:
+                tasks[task](*args)
+        time.sleep(0.2)
+    hints.publish = publish
+    return time.monotonic() - began
 
 
 def _ask(attempt_id: str) -> float:
     """Ask for the cancel as a person does; return when (monotonic, s)."""
-    from app.attempts.models import Attempt
-    from app.kit.clock import now
-    from app.kit.db import database_now, write_session
+    from app.accounts.actor import command_line
+    from app.attempts.usecases import request_cancel
+    from app.kit.db import write_session
 
     with write_session() as s:
-        row = s.get_one(Attempt, attempt_id)
-        row.cancel_requested_at, row.cancel_reason, row.next_due_at = now(), "a person", database_now(s)
+        request_cancel(s, attempt_id=attempt_id, reason="a person", actor=command_line())
     return time.monotonic()
 
 
