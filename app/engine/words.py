@@ -292,6 +292,18 @@ def taken_over(said: str) -> Trouble:
     )
 
 
+def replaced(said: str) -> Trouble:
+    """Say that another controller goes on with the attempt, so that nothing of it is asked, collected or judged here any more."""
+    return _trouble(
+        "taken_over",
+        "Another controller has taken this attempt over, so nothing of it is asked, collected or judged here any more ({said}). Its job goes on: "
+        "look there. A retry asks again; to go on here after all, make a backup of this controller and restore that.",
+        "该次尝试已由另一控制端接管，本控制端不再查询、收取证据或作出判定（{said}）。其作业仍在继续，请在新控制端查看。重试将再次查询；"
+        "如需改回由本控制端继续，请备份本控制端并恢复该备份。",
+        said=_end(said),
+    )
+
+
 STRANDED = "stranded"
 
 

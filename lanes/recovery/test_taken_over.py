@@ -71,6 +71,17 @@ def test_a_host_that_the_new_controller_did_not_ask_learns_it_from_one_that_it_d
     assert running(place)
 
 
+@pytest.mark.parametrize("verb", ["poll", "collect"])
+def test_the_old_controller_is_told_instead_of_answered_and_leaves_what_the_new_one_is_to_fetch_alone(place: Path, verb: str) -> None:
+    theirs = place / "out" / "theirs"
+    assert order(place, "ask.py", JOB, "poll", theirs, "{}", ATTEMPT, 2)["state"] == "running"
+    brought = theirs.read_bytes()
+    said = order(place, "ask.py", JOB, verb, theirs, "{}", ATTEMPT, 1)
+    assert (said["state"], said["parts"], said["exit"], "fencing number 2" in said["why"]) == ("taken_over", [], None, True)
+    assert theirs.read_bytes() == brought
+    assert order(place, "ask.py", JOB, verb, theirs, "{}", ATTEMPT, 2)["state"] == "running"
+
+
 def test_only_the_attempt_that_has_the_host_can_raise_its_fence_by_asking(place: Path) -> None:
     for attempt, fence in (("b", 9), (ATTEMPT, 0)):
         order(place, "ask.py", JOB, "poll", place / "chunks.json", "{}", attempt, fence)

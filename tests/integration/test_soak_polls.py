@@ -136,6 +136,22 @@ def test_a_poll_that_lost_an_event_is_refused_and_what_it_brought_is_stored_all_
         assert s.scalar(select(func.count()).select_from(StepEvent).where(StepEvent.attempt_id == attempt_id)) == len(ROWS)
 
 
+@pytest.mark.parametrize("over", [False, True], ids=["polled", "collected"])
+def test_a_controller_that_was_replaced_collects_and_judges_nothing_and_says_who_goes_on(hosts: Hosts, over: bool) -> None:
+    [attempt_id] = seed.soaks(1, settings().node)
+    if over:  # its evidence is asked for next
+        with write_session() as s:
+            s.get_one(Step, steps_of(attempt_id)[0].id).expected_end_at = database_now(s)
+    hosts.script = {**SCRIPT, "reply": {"state": "taken_over", "why": "Attempt a was taken over here with fencing number 7; this order carries 1."}}
+    poll(attempt_id, hosts)
+    advance(attempt_id, None)
+    attempt = attempt_of(attempt_id)
+    problem = attempt.problem or {}
+    assert (attempt.status, problem.get("code"), attempt.verdict, steps_of(attempt_id)[0].status) == ("error", "taken_over", None, "failed")
+    assert "fencing number 7; this order carries 1)" in problem["en"]
+    assert "接管" in problem["zh-CN"]
+
+
 def test_where_a_poll_cannot_be_decided_its_events_are_stored_before_anybody_hears_of_it(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
     [attempt_id] = seed.soaks(1, settings().node)
     let_it_be_due(attempt_id)

@@ -231,6 +231,8 @@ def _answers(ctx: Ctx, ended: drive.Ended, phase: str) -> Outcome | dict[str, di
     if found := reconcile.troubles(ended.result, hosts, playbook=order.playbook, addresses=ctx.inventory.addresses):
         return failed(found[0], result=ended.memo)
     replies = {host: (ended.result.get("replies") or {}).get(host) or {} for host in hosts}
+    if elsewhere := next((reply for reply in replies.values() if reply.get("state") == "taken_over"), None):
+        return failed(words.replaced(str(elsewhere.get("why"))), result=ended.memo)
     if bad := [host for host, reply in replies.items() if reply.get("state") not in ("running", "exited", "dead", "absent")]:
         return failed(words.no_reply(bad, order.playbook, replies[bad[0]]), result=ended.memo)
     gone = [host for host, reply in replies.items() if reply["state"] == "absent"]

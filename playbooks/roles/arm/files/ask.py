@@ -1,7 +1,8 @@
 """Ask a job how it stands, on the target: the probe's answer goes to stdout without the journals' chunks, which go to a file to be fetched.
 
 `python3 -I - PROBE ROOT JOB poll CHUNKS_FILE OFFSETS_JSON ATTEMPT FENCE` or `... collect TAR_FILE {} ATTEMPT FENCE`. A controller that took the
-job over from another makes its higher fence known by asking. Chunks can be a megabyte; on stdout they would go through
+job over from another makes its higher fence known by asking. One that was
+replaced by another learns that, and nothing else. Chunks can be a megabyte; on stdout they would go through
 every event and log. `collect` packs the job's evidence when it does not run any more, and cuts a large pack into parts: where a host is entered by
 an ordinary user, Ansible brings a file home whole in memory, on both sides.
 """
@@ -76,6 +77,9 @@ def main(path: str, root: str, job: str, verb: str, out: str, offsets: str = "{}
         path, ["job", "poll", "--root", root, "--job", job, "--from", offsets, "--max-bytes", largest], ["--attempt", attempt, "--fence", fence]
     )
     chunks = answer.pop("chunks", {})
+    if answer["state"] == "taken_over":  # what lies there to be fetched is the other controller's
+        print(json.dumps({**answer, "parts": []}))
+        return
     answer.update(packed=False, journal_bytes=journal_bytes(os.path.join(root, "jobs", job)))
     if verb == "poll":
         write_whole(out, chunks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, Optional
 
 from probe import clock
 from probe.errors import Refused
@@ -28,7 +28,7 @@ def take(root: str, attempt: str, fence: int) -> Dict[str, Any]:
 def adopt(root: str, attempt: str, fence: int) -> None:
     """Note a higher fence of the attempt that has the host: its controller was replaced, and the one before must change nothing any more.
 
-    A host of another attempt, and a fence that is not higher, change nothing: whoever only looks may look.
+    A host of another attempt, and a fence that is not higher, change nothing.
     """
     state = _state(root)
     if state["attempt"] != attempt or fence <= state["fence"]:
@@ -39,14 +39,20 @@ def adopt(root: str, attempt: str, fence: int) -> None:
             write_json(os.path.join(root, STATE), {**state, "fence": fence})
 
 
-def require_not_replaced(root: str, attempt: str, fence: int, what: str) -> None:
-    """Refuse `what` of a controller that another one has replaced: the host has seen a higher fence of the same attempt."""
+def replaced_by(root: str, attempt: str, fence: int) -> Optional[int]:
+    """Return the higher fence of the same attempt that the host has seen: that of the controller which replaced this one. None: nobody did."""
     state = _state(root)
-    if state["attempt"] == attempt and fence < state["fence"]:
+    return int(state["fence"]) if state["attempt"] == attempt and fence < state["fence"] else None
+
+
+def require_not_replaced(root: str, attempt: str, fence: int, what: str) -> None:
+    """Refuse `what` of a controller that another one has replaced."""
+    seen = replaced_by(root, attempt, fence)
+    if seen is not None:
         raise Refused(
             "fence",
             "%s was not stopped: attempt %s was taken over with fencing number %d, and this order carries %d. It goes on under its new controller."
-            % (what, attempt, state["fence"], fence),
+            % (what, attempt, seen, fence),
         )
 
 

@@ -24,7 +24,7 @@ from probe import proc, reboot
 from probe.clock import boot_id
 from probe.errors import ProbeError, Refused
 from probe.files import canonical, read_json, sync_dir, write_json, write_whole
-from probe.hostlock import adopt, require_fence, require_not_replaced
+from probe.hostlock import adopt, replaced_by, require_fence, require_not_replaced
 from probe.jobspec import JOB_ID, check
 from probe.selfexec import clean_environment, command, pinned_copy
 
@@ -187,11 +187,16 @@ def poll(
 
     `max_bytes` bounds the sum of all chunks; a single longer line is still given whole, so that a poll always gets on.
     The state is taken before the journals are read: after `exited` or `dead` a poll that returns no data has seen all.
-    `holder` is (attempt, fence) of who asks: a controller that took a running job over makes its higher fence known by this.
+    `holder` is (attempt, fence) of who asks: a controller that took a running job over makes its higher fence known by this. One that was replaced
+    gets nothing but the state `taken_over` and `why`: two that bring one job's evidence home would disturb each other, and judge it twice.
     """
     folder = job_dir(root, job)
     if holder is not None:
         adopt(root, *holder)
+        seen = replaced_by(root, *holder)
+        if seen is not None:
+            why = "Attempt %s was taken over here with fencing number %d; this order carries %d." % (holder[0], seen, holder[1])
+            return {"job": job, "state": "taken_over", "heartbeat": None, "exit": None, "chunks": {}, "why": why}
     state = state_of(folder)
     answer: Dict[str, Any] = {"job": job, "state": state, "heartbeat": None, "exit": None, "chunks": {}}
     if state == "absent":
