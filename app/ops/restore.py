@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlalchemy import delete, select
@@ -27,6 +28,10 @@ from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_
 from app.ops import backup, database_copy
 from app.settings import settings
+
+# A restore's fence is the seconds since then, if that is more than one above the backup's: what became of the attempt after the backup, by node after
+# node or by another restore of the same one, raised its fence by ones, and the targets know the number.
+COUNTED_FROM = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def adopt(s: Session) -> list[str]:
     now = database_now(s)
     adopted = []
     for attempt in s.scalars(select(Attempt).where(movable()).order_by(Attempt.id)):
-        take_over(s, attempt.id)
+        take_over(s, attempt.id, above=int((now - COUNTED_FROM).total_seconds()))
         attempt.generation += 1
         attempt.node = attempt.lease_owner = attempt.lease_until = attempt.last_enqueued_at = None
         if attempt.next_due_at is not None:

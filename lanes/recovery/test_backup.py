@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,11 @@ from app.accounts.usecases import issue_token, sign_in
 from app.attempts.models import Attempt
 from app.audit import chain
 from app.audit.models import AuditRow
+from app.engine import locks
 from app.engine.models import HostLock, Node
 from app.evidence import store
 from app.evidence.usecases import export_bundle
-from app.kit.db import read_session, write_session
+from app.kit.db import database_now, read_session, write_session
 from app.kit.errors import QuadgateError, Refused
 from app.ops import backup, database_copy
 from app.ops.restore import restore
@@ -142,6 +144,25 @@ def test_a_soak_is_adopted_by_another_machine_with_a_higher_fence_and_no_second_
     assert (finished.status, finished.node) == ("finished", "other-machine")
     assert len((job / "started").read_text().split()) == len((job / "asked").read_text().split()) == 1
     assert [json.loads(line)["seq"] for line in (job / "records.jsonl").read_text().splitlines()] == list(range(40))
+
+
+@pytest.mark.sqlite  # two empty databases to restore into
+def test_of_two_restores_of_one_backup_the_later_has_the_higher_fence_and_both_are_above_a_take_over_by_a_node(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt_id = make_attempt(job_step())
+    with write_session() as s:
+        locks.raise_fence(s, attempt_id)
+    make(tmp_path / "copy")
+    with write_session() as s:  # the target may have heard of it
+        fences = [locks.raise_fence(s, attempt_id) for _ in range(20)][-1:]
+    for days in (0, 1):
+        Elsewhere(tmp_path / f"other-machine-{days}", "", monkeypatch).go()
+        with monkeypatch.context() as patch:
+            patch.setattr("app.ops.restore.database_now", lambda s, days=days: database_now(s) + timedelta(days=days))
+            restore(tmp_path / "copy", actor=command_line())
+        fences.append(attempt_of(attempt_id).fence)
+    assert sorted(set(fences)) == fences
 
 
 def test_a_playbook_that_ran_on_the_old_machine_counts_as_lost_and_a_job_is_asked_again(
