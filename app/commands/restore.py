@@ -27,4 +27,4 @@ def restore(folder: Annotated[Path, typer.Argument(help=N_("The backup."), exist
     say(N_("Restored {n} files into {state}; audit chain whole to {head}"), n=restored.files, state=settings().state_dir, head=restored.audit_head)
     for attempt_id in restored.adopted:
         tell(in_terminal(N_("  goes on: attempt {id}"), id=attempt_id))
-    say(N_("Stop the old controller for good before this one starts: targets refuse it from now on, but it would go on asking"))
+    say(N_("Stop the old controller for good before this one starts: targets refuse it from this one's first question on, and not before"))
