@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from gates.importing import RunFigures
@@ -12,6 +13,8 @@ from gates.plan import Plan
 from gates.text import Text
 
 ARMS = ("baseline", "candidate")
+# Decode may slow down beside the loading of KV; twice, and a tenth of the baseline's request more, is none of that.
+SLOWER, WITHIN = 2, Decimal("0.1")
 _ARM = {"baseline": Text("baseline", "基线"), "candidate": Text("candidate", "产品")}
 _WORK = {
     "model": Text("model", "模型"),
@@ -110,6 +113,7 @@ def _of_tier(tier: int, groups: Sequence[Sequence[Compared]]) -> Iterator[Troubl
         yield Trouble("mixed_tools", text.fill(t=tier, a=base.tool, b=new.tool), tier, files=names)
         return
     yield from _unequal(tier, base, new)
+    yield from _unexplained(tier, base, new)
 
 
 def _unequal(tier: int, base: Compared, new: Compared) -> Iterator[Trouble]:
@@ -136,6 +140,33 @@ def _unequal(tier: int, base: Compared, new: Compared) -> Iterator[Trouble]:
             "c{t}：一个文件可由明细与总数计算 TTFT p50 或吞吐，另一个只有工具自身的统计值。",
         )
         yield Trouble("unequal_definition", text.fill(t=tier), tier, files=names)
+
+
+def _unexplained(tier: int, base: Compared, new: Compared) -> Iterator[Trouble]:
+    """Yield a drop that its own gain contradicts: with C in flight a request takes C / throughput, and TTFT is a part of that.
+
+    Where no file tells the decode time, all of a request but its TTFT is decode. A TTFT in another unit turns the rest of the request into decode
+    time that the other arm does not have. It is no trouble of one tier's limits: one that is missed stays missed.
+    """
+    before, after = (_behind_first_token(f.figures, longest=f is base) for f in (base, new))
+    if before is None or after is None or (base.figures.decode_told and new.figures.decode_told):
+        return
+    if after > SLOWER * before + WITHIN * (base.figures.request_ms or 0):
+        text = Text(
+            "c{t}: behind the first token a request took {a} ms in the baseline and {b} ms with the product: drop and gain contradict each other, "
+            "a time is wrong or in another unit.",
+            "c{t}：首个词元之后，单个请求在基线中用时 {a} ms，在产品中用时 {b} ms：降幅与提升相互矛盾，有时间值错误或单位不同。",
+        ).fill(t=tier, a=format(before, ".3f"), b=format(after, ".3f"))
+        yield Trouble("drop_gain_conflict", text, None, files=(base.name, new.name))
+
+
+def _behind_first_token(figures: RunFigures, *, longest: bool) -> Decimal | None:
+    """Return the time (ms) of a request that is not TTFT, with the least or the greatest of its p50 and mean: the reading that leaves least doubt."""
+    p50 = None if figures.ttft_p50_ns is None else Decimal(figures.ttft_p50_ns.numerator) / figures.ttft_p50_ns.denominator / 10**6
+    first = [v for v in (p50, figures.ttft_mean_ms) if v is not None]
+    if figures.request_ms is None or not first:
+        return None
+    return max(figures.request_ms - (min(first) if longest else max(first)), Decimal(0))
 
 
 def _same_file_twice(files: Sequence[Compared]) -> Iterator[Trouble]:

@@ -34,6 +34,9 @@ class RunFigures:
     work: tuple[tuple[str, Decimal | None], ...]  # totals and ends of input and output lengths: what must be equal in both arms
     ttft_p50_ns: Fraction | None
     ttft_from: str | None  # requests | tool
+    ttft_mean_ms: Decimal | None
+    request_ms: Decimal | None  # mean time of a request: stated, else concurrency x duration / requests
+    decode_told: bool  # whether the file tells the time behind the first token, so that its own reader has closed the loop
     output_per_s: Fraction | None
     rate_from: str | None  # totals | tool
     client: tuple[
@@ -126,9 +129,10 @@ def normalise(reading: Reading) -> RunFigures:
         concurrency = None
     own = Fraction(rate.value) if rate is not None and isinstance(rate.value, Decimal) else None
     from_totals = rate is not None and rate.labels.get("from") == "totals" and total is not None and bool(duration)
+    tier = int(concurrency) if concurrency is not None and pace is None else None
     return RunFigures(
         model=_text(reading, "client.model"),
-        tier=int(concurrency) if concurrency is not None and pace is None else None,
+        tier=tier,
         request_rate=pace,
         asked=_number(reading, "requests.asked"),
         ok=_number(reading, "requests.ok"),
@@ -136,11 +140,21 @@ def normalise(reading: Reading) -> RunFigures:
         work=tuple((name, _number(reading, name)) for name in _WORK),
         ttft_p50_ns=Fraction(ttft.value) * 10**6 if ttft is not None and isinstance(ttft.value, Decimal) else None,
         ttft_from=ttft.labels.get("from") if ttft is not None else None,
+        ttft_mean_ms=_number(reading, "ttft.mean"),
+        request_ms=_request_ms(reading, tier),
+        decode_told=_number(reading, "decode.mean") is not None,
         output_per_s=Fraction(total or 0) / Fraction(duration or 1) if from_totals else own,  # exact, where the printed rate is rounded
         rate_from=rate.labels.get("from") if rate is not None else None,
         client=tuple((name, _text(reading, name)) for name in _CLIENT),
         missing=tuple(missing),
     )
+
+
+def _request_ms(reading: Reading, tier: int | None) -> Decimal | None:
+    stated, duration, ok = (_number(reading, name) for name in ("e2e.mean", "benchmark.duration", "requests.ok"))
+    if stated is not None or not tier or not duration or not ok:
+        return stated
+    return min(Decimal(tier), ok) * duration * 1000 / ok
 
 
 def _one(reading: Reading, quantity: str) -> Observation | None:

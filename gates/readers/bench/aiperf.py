@@ -81,6 +81,7 @@ def _summary(document: dict[str, Any], found: Collector, labels: dict[str, str])
                 "ttft.mean": _time(document, "time_to_first_token", "avg", found),
                 "ttft.p99": _time(document, "time_to_first_token", "p99", found),
                 "e2e.mean": _time(document, "request_latency", "avg", found, needed=False),
+                "tpot.mean": _time(document, "inter_token_latency", "avg", found, needed=False),
                 "tpot.p50": _time(document, "inter_token_latency", "p50", found, needed=False),
                 "itl.p50": _time(document, "inter_chunk_latency", "p50", found, needed=False),
             },
@@ -98,7 +99,8 @@ def _records(read: list[dict[str, Any]], found: Collector) -> None:
         ok = not record.get("error") and part(record, "metadata", "was_cancelled") is not True
         if ok:
             units.add(ttft.get("unit") if isinstance(ttft, dict) and isinstance(ttft.get("unit"), str) else None)
-        out.append(Request(ok, _ms(ttft), _count(record, "input_sequence_length"), _count(record, "output_sequence_length"), _steps(record)))
+        lengths = _count(record, "input_sequence_length"), _count(record, "output_sequence_length")
+        out.append(Request(ok, _ms(ttft), *lengths, _steps(record), _ms(part(record, "metrics", "request_latency"))))
     if not units <= set(_UNITS):
         found.trouble("unknown_unit", "A record has no TTFT in a known unit.", "有记录缺少单位明确的 TTFT。")
         return

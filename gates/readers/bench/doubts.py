@@ -1,6 +1,6 @@
 """What in a result file cannot be true of one run, though each figure alone could be.
 
-Statistics that contradict each other, the rows or the rates of the same file; more time in flight than the concurrency has room for; and a client
+Statistics that contradict each other, the rows or the rates of the same file (times that do not fill the run's clock: flight.py); and a client
 that took a chunk without text (the one that carries only the role) for the first token: its TTFT is the time of the HTTP answer, and the wait for
 the first token stands in the first gap instead.
 """
@@ -119,30 +119,6 @@ def rows_doubt(run: BenchRun, rows: list[Request] | None, found: Collector) -> N
                 a=_said(low if low == high else values[min(at + 1, last)]),
                 b=_said(stated),
             )
-
-
-def flight_doubt(run: BenchRun, rows: list[Request] | None, found: Collector) -> None:
-    """Add the problem `impossible_flight` where the requests were longer in flight (s) than the concurrency has room for in the run's duration.
-
-    Little's law: with at most C requests in flight, their times add up to at most C x duration. TTFT is a part of the time of a request, and
-    half of all requests took at least the median.
-    """
-    if not run.concurrency or not run.duration or not run.ok or run.request_rate is not None:
-        return
-    e2e, mean, p50 = (run.figures.get(key) for key in ("e2e.mean", "ttft.mean", "ttft.p50"))
-    listed = [r.ttft + sum(r.gaps, Decimal(0)) for r in rows or () if r.answered and r.ttft is not None]
-    sums = [sum(listed, Decimal(0)), *(v * run.ok for v in (e2e, mean) if v is not None), *([p50 * run.ok / 2] if p50 is not None else [])]
-    flight, room = max(sums) / 1000, run.concurrency * run.duration
-    if flight > room * ROUNDING:
-        found.trouble(
-            "impossible_flight",
-            "The requests were in flight for {a} s in all; {c} at a time in {d} s have room for {b} s: time, count or concurrency is wrong.",
-            "全部请求在途合计 {a} 秒；并发 {c}、用时 {d} 秒至多容纳 {b} 秒：时间、请求数或并发数有误。",
-            a=_said(flight),
-            b=_said(room),
-            c=run.concurrency,
-            d=_said(run.duration),
-        )
 
 
 def _half(value: Decimal) -> Decimal:

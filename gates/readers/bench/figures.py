@@ -8,7 +8,8 @@ Quantities, all of one run (label `run` where a file holds several):
   request the tool's own p50, label from=tool. ttft.mean, ttft.p99, tpot.p50, itl.p50 (ms): the tool's own, for information
   (label tokens_per_event where one event of a stream carries several tokens)
 - output_tokens.rate (1/s): output tokens of answered requests / the run's duration, ramp and tail included, label from=totals; where the file
-  lacks either the tool's own, label from=tool. benchmark.duration (s)
+  lacks either the tool's own, label from=tool. benchmark.duration (s), label from=requests.rate where only requests and their rate are stated
+- e2e.mean, e2e.longest, decode.mean (ms): what one request took, and its time behind the first token; they close the loop (flight.py)
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from gates.readers.bench.doubts import first_token_doubt, flight_doubt, rates_doubt, rows_doubt, statistics_doubt
+from gates.readers.bench.doubts import first_token_doubt, rates_doubt, rows_doubt, statistics_doubt
+from gates.readers.bench.flight import flight_doubt, parts_doubt, see_times, step_doubt
 from gates.readers.bench.values import median
 from gates.readers.common import Collector
 from gates.units import rounded
@@ -34,11 +36,17 @@ class Request:
     input: Decimal | None = None
     output: Decimal | None = None
     gaps: Sequence[Decimal] = ()
+    e2e: Decimal | None = None  # as the file states it, beside TTFT and gaps
 
     @property
     def answered(self) -> bool:
         """Return whether a token came: what counts as an answer here, whatever the tool calls it."""
         return self.ok and self.output != 0 and (self.ttft is None or self.ttft > 0)
+
+    @property
+    def took(self) -> Decimal | None:
+        """Return the time of the whole request: as stated, or TTFT and all gaps."""
+        return self.e2e if self.e2e is not None or self.ttft is None or not self.gaps else self.ttft + sum(self.gaps, Decimal(0))
 
 
 @dataclass
@@ -63,7 +71,7 @@ class BenchRun:
     output_rate: Decimal | None = None
     rates: dict[str, Decimal | None] = field(default_factory=dict)  # requests, input, total: the tool's own rates beside output_rate, 1/s
     slack: Decimal = Decimal(0)  # how far, as a part, each rate and the duration may lie from the other ones by the tool's own definition
-    figures: dict[str, Decimal | None] = field(default_factory=dict)  # ttft.p50, ttft.mean, ttft.p99, tpot.p50, itl.p50, itl.top, e2e.mean
+    figures: dict[str, Decimal | None] = field(default_factory=dict)  # ttft.*, tpot.*, itl.*, e2e.mean, decode.mean
     requests: list[Request] | None = None
     linear: bool = True  # the tool's p50 is the mean of the middle two
 
@@ -97,7 +105,10 @@ def emit(run: BenchRun, found: Collector, labels: dict[str, str] | None = None) 
     first_token_doubt(run, rows, found)
     rates_doubt(run, found)
     rows_doubt(run, rows, found)
-    flight_doubt(run, rows, found)
+    see_times(run, rows, found, labels)
+    parts_doubt(run, rows, found, labels)
+    step_doubt(run, labels, found)
+    flight_doubt(found.observations, labels, found)
 
 
 def _whole_rows(run: BenchRun, found: Collector) -> list[Request] | None:

@@ -79,6 +79,7 @@ def _run(benchmark: dict[str, Any], version: str | None, found: Collector) -> Be
             "e2e.mean": take(part(metrics, "request_latency", "successful"), "mean", found, scale=1000, needed=False),
             "ttft.p99": take(part(metrics, "time_to_first_token_ms", "successful", "percentiles"), "p99", found, needed=False),
             "tpot.p50": take(part(metrics, "inter_token_latency_ms", "successful"), "median", found, needed=False),
+            "tpot.mean": take(part(metrics, "inter_token_latency_ms", "successful"), "mean", found, needed=False),
         },
         requests=listed,
         linear=False,
@@ -87,4 +88,5 @@ def _run(benchmark: dict[str, Any], version: str | None, found: Collector) -> Be
 
 def _request(row: dict[str, Any], *, ok: bool) -> Request:
     ttft, asked, given = (exact(row.get(key)) for key in ("time_to_first_token_ms", "prompt_tokens", "output_tokens"))
-    return Request(ok, ttft, asked, given)
+    took = exact(row.get("request_latency"))
+    return Request(ok, ttft, asked, given, e2e=None if took is None else took * 1000)

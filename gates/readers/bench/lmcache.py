@@ -17,6 +17,7 @@ from gates.readers.bench.vllm import each_run
 from gates.readers.common import Collector, exact
 
 _NEEDED = ("successful", "ttft", "num_input_tokens", "num_output_tokens", "submit_time", "finish_time")
+SAME_CLOCK, SAME_PART = Decimal("0.001"), Decimal("0.01")  # s, and as a part: the two are read one after the other
 _LONG_DOC = (
     ("query_ttft_per_prompt", "ttft.mean"),
     ("query_round_time_per_prompt", "round.time_per_prompt"),
@@ -56,15 +57,17 @@ def read_long_doc_qa(data: bytes) -> Reading:
 
 def _summary(document: dict[str, Any], found: Collector) -> BenchRun:
     results, config = document["results"], document.get("config")
+    ok, output_total = take(results, "successful_requests", found), take(results, "total_output_tokens", found)
+    speed = take(results, "mean_decode_speed", found, needed=False)  # all tokens of an answer over its decode time
     return BenchRun(
         model=word(config, "model"),
         endpoint=word(config, "workload"),
         concurrency=take(config, "max_inflight_requests", found, needed=False),
         asked=take(results, "total_requests", found),
-        ok=take(results, "successful_requests", found),
+        ok=ok,
         failed=take(results, "failed_requests", found),
         input_total=take(results, "total_input_tokens", found),
-        output_total=take(results, "total_output_tokens", found),
+        output_total=output_total,
         duration=take(results, "elapsed_time", found),
         output_rate=take(results, "output_throughput", found, needed=False),
         rates={"input": take(results, "input_throughput", found, needed=False)},
@@ -73,6 +76,7 @@ def _summary(document: dict[str, Any], found: Collector) -> BenchRun:
             "e2e.mean": take(results, "mean_request_latency_ms", found, needed=False),
             "ttft.mean": take(results, "mean_ttft_ms", found, needed=False),
             "ttft.p99": take(results, "p99_ttft_ms", found, needed=False),
+            "decode.mean": output_total / ok / speed * 1000 if ok and output_total and speed else None,
         },
     )
 
@@ -95,7 +99,8 @@ def _csv(data: bytes, found: Collector) -> None:
     if odd:
         found.trouble("not_a_number", "{n} rows have no readable outcome or times.", "有 {n} 行缺少可读的结果或时间。", n=odd)
         return
-    listed = [Request(known[r["successful"]], _ms(r["ttft"]), exact(r["num_input_tokens"]), exact(r["num_output_tokens"])) for r in rows]
+    listed = [_request(r, ok=known[r["successful"]]) for r in rows]
+    _first_token_times(rows, found)
     emit(
         BenchRun(
             requests=listed,
@@ -105,6 +110,28 @@ def _csv(data: bytes, found: Collector) -> None:
         ),
         found,
     )
+
+
+def _request(row: dict[str, str], *, ok: bool) -> Request:
+    start, end = exact(row["submit_time"]), exact(row["finish_time"])
+    took = (end - start) * 1000 if start is not None and end is not None else None
+    return Request(ok, _ms(row["ttft"]), exact(row["num_input_tokens"]), exact(row["num_output_tokens"]), e2e=took)
+
+
+def _first_token_times(rows: list[dict[str, str]], found: Collector) -> None:
+    """Add the problem `statistics_conflict` where a TTFT is not the time from submission to the first token of its own row."""
+    timed = [(exact(r.get("first_token_time")), exact(r["submit_time"]), exact(r["ttft"])) for r in rows if r["successful"] == "True"]
+    known = [(first - start, ttft) for first, start, ttft in timed if first is not None and start is not None and ttft is not None]
+    wrong = [(span, ttft) for span, ttft in known if abs(span - ttft) > SAME_CLOCK + SAME_PART * abs(span)]
+    if wrong:
+        found.trouble(
+            "statistics_conflict",
+            "{n} rows say a TTFT that is not first_token_time - submit_time: {a} s and {b} s in the first of them.",
+            "有 {n} 行的 TTFT 不等于 first_token_time - submit_time：首个为 {a} 秒与 {b} 秒。",
+            n=len(wrong),
+            a=format(wrong[0][1], ".6f"),
+            b=format(wrong[0][0], ".6f"),
+        )
 
 
 def _ms(text: str) -> Decimal | None:

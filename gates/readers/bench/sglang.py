@@ -55,6 +55,7 @@ def _run(document: dict[str, Any], found: Collector) -> BenchRun:
             "ttft.mean": take(document, "mean_ttft_ms", found, needed=False),
             "ttft.p99": take(document, "p99_ttft_ms", found, needed=False),
             "tpot.p50": take(document, "median_tpot_ms", found, needed=False),
+            "tpot.mean": take(document, "mean_tpot_ms", found, needed=False),
             "itl.p50": take(document, "median_itl_ms", found, needed=False),
             "e2e.mean": take(document, "mean_e2e_latency_ms", found, needed=False),
             "itl.top": take(document, "p99_itl_ms", found, needed=False),

@@ -94,6 +94,7 @@ def _summary(document: dict[str, Any], found: Collector) -> BenchRun:
             "ttft.mean": take(document, "mean_ttft_ms", found, needed=False),
             "ttft.p99": take(document, "p99_ttft_ms", found, needed=False),
             "tpot.p50": take(document, "median_tpot_ms", found, needed=False),
+            "tpot.mean": take(document, "mean_tpot_ms", found, needed=False),
             "itl.p50": take(document, "median_itl_ms", found, needed=False),
             "e2e.mean": take(document, "mean_e2el_ms", found, needed=False),
             "itl.top": max((t for t in tops if t is not None), default=None),
