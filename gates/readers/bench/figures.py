@@ -71,7 +71,7 @@ class BenchRun:
     output_rate: Decimal | None = None
     rates: dict[str, Decimal | None] = field(default_factory=dict)  # requests, input, total: the tool's own rates beside output_rate, 1/s
     slack: Decimal = Decimal(0)  # how far, as a part, each rate and the duration may lie from the other ones by the tool's own definition
-    figures: dict[str, Decimal | None] = field(default_factory=dict)  # ttft.*, tpot.*, itl.*, e2e.mean, decode.mean
+    figures: dict[str, Decimal | None] = field(default_factory=dict)  # ttft.*, tpot.*, itl.*, e2e.mean, decode.mean, decode.most
     requests: list[Request] | None = None
     linear: bool = True  # the tool's p50 is the mean of the middle two
 

@@ -54,7 +54,7 @@ def parts_doubt(run: BenchRun, rows: list[Request] | None, found: Collector, lab
     if any(p.code == "first_token_doubtful" for p in found.problems):
         return
     told = _told(found.observations, labels)
-    mean, decode, e2e = (told.get(key) for key in ("ttft.mean", "decode.mean", "e2e.mean"))
+    mean, decode, e2e = told.get("ttft.mean"), run.figures.get("decode.most", told.get("decode.mean")), told.get("e2e.mean")
     pairs = [(mean + decode, e2e, _share(run))] if mean is not None and decode is not None and e2e is not None else []
     listed = [(r.ttft + sum(r.gaps, Decimal(0)), r.e2e) for r in rows or () if r.answered and r.gaps and r.ttft is not None and r.e2e is not None]
     if listed:

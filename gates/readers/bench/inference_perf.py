@@ -1,7 +1,10 @@
 """inference-perf `stage_N_lifecycle_metrics.json` or `summary_lifecycle_metrics.json`: statistics only, times in seconds.
 
 TTFT of an answer with fewer than two chunks is dropped without a count, and a stream that holds only an error event stays a success: where lengths
-start at 0 that is seen. The load is a rate (open loop), so such a file names no tier.
+start at 0 that is seen. A stage of a concurrent load states its concurrency, and beside it a `requested_rate` that only says how fast its requests
+are queued (all within a second): there the loop is closed. Any other stage is a rate (open loop), and the summary over all stages states neither:
+such files name no tier. Its time per token counts the tokens of a stream chunk by chunk (up to twice as many, before #564), so only the most that
+decode can have taken is had of it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from gates.readers.bench.figures import BenchRun, emit
 from gates.readers.bench.values import take
 from gates.readers.bench.vllm import each_run
 from gates.readers.common import Collector, exact, part
+
+COUNTED_TWICE = 2
 
 
 def read_inference_perf(data: bytes) -> Reading:
@@ -39,14 +44,16 @@ def _run(document: dict[str, Any], found: Collector) -> BenchRun:
             "The shortest answer has no token: an empty stream, or one with an error in it, counts as a success.",
             "最短的应答没有任何词元：空流或含错误的流被计为成功。",
         )
+    outs_total, step = _total(good, "output_len", "output_tokens", ok), _seconds(part(latency, "time_per_output_token"), "mean", found)
+    concurrency, rate = take(load, "concurrency", found, needed=False), take(load, "requested_rate", found, needed=False)
     return BenchRun(
-        concurrency=take(load, "concurrency", found, needed=False),
-        request_rate=take(load, "requested_rate", found, needed=False),
+        concurrency=concurrency,
+        request_rate=rate if concurrency is None else None,
         asked=take(load, "count", found),
         ok=ok,
         failed=take(document.get("failures"), "count", found),
         input_total=_total(good, "prompt_len", "prompt_tokens", ok),
-        output_total=_total(good, "output_len", "output_tokens", ok),
+        output_total=outs_total,
         input_range=ins,
         output_range=outs,
         output_rate=take(rates, "output_tokens_per_sec", found),
@@ -59,6 +66,8 @@ def _run(document: dict[str, Any], found: Collector) -> BenchRun:
             "ttft.p50": _seconds(part(latency, "time_to_first_token"), "median", found, needed=True),
             "ttft.mean": _seconds(part(latency, "time_to_first_token"), "mean", found),
             "ttft.p99": _seconds(part(latency, "time_to_first_token"), "p99", found),
+            "decode.most": None if step is None or not ok or outs_total is None else COUNTED_TWICE * step * max(outs_total / ok - 1, Decimal(0)),
+            "e2e.mean": _seconds(part(latency, "request_latency"), "mean", found),
             "tpot.p50": _seconds(part(latency, "time_per_output_token"), "median", found),
             "itl.p50": _seconds(part(latency, "inter_token_latency"), "median", found),
         },

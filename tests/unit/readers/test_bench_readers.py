@@ -131,6 +131,11 @@ def test_a_load_by_rate_belongs_to_no_tier() -> None:
     assert any("rate" in text.en for text in figures.missing)
 
 
+def test_a_concurrent_stage_has_its_tier_whatever_rate_its_requests_were_queued_at() -> None:
+    figures = normalise(seen("inference-perf", "good-closed-loop.json"))
+    assert (figures.tier, figures.request_rate, figures.missing) == (8, None, ())
+
+
 def test_every_clients_own_fixtures_are_known_as_its_and_no_others() -> None:
     for tool in CLIENTS:
         for path in (FIXTURES / tool).iterdir():
