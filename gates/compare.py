@@ -16,7 +16,7 @@ from gates.canonical import sha256_hex
 from gates.comparing import ARMS, Compared, Trouble, troubles
 from gates.g3.limits import throughput_gain_of, ttft_drop_of
 from gates.g3.product import sla_of
-from gates.importing import detect, normalise
+from gates.importing import at_tier, detect, normalise
 from gates.judge import because, roll_up
 from gates.model import CheckResult, Severity, Verdict
 from gates.plan import Plan
@@ -44,11 +44,12 @@ _SUMMARY = {
 
 @dataclass(frozen=True)
 class ResultFile:
-    """One result file as it was given: a name for messages, its bytes, and the tool where the caller names it."""
+    """One result file as it was given: a name for messages, its bytes, and the tool and the tier where the caller names them."""
 
     name: str
     data: bytes
     tool: str | None = None
+    tier: int | None = None
 
 
 def compare(plan: Plan, baseline: Sequence[ResultFile], candidate: Sequence[ResultFile]) -> dict[str, Any]:
@@ -93,6 +94,8 @@ def _compared(arm: str, given: ResultFile) -> Compared:
     if not reading.observations:
         why = reading.problems[0].message
         raise Unreadable(f"{given.name}: not readable as a file of {tool}: {why.en}", f"{given.name}：无法按 {tool} 的文件读取：{why.zh}")
+    if given.tier is not None:
+        reading = at_tier(reading, given.tier)
     return Compared(arm, given.name, sha256_hex(given.data), tool, normalise(reading), reading.problems)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from gates.importing import RunFigures
+from gates.importing import NO_TIER, RunFigures
 from gates.model import Problem, Verdict
 from gates.plan import Plan
 from gates.text import Text
@@ -15,6 +15,7 @@ from gates.text import Text
 ARMS = ("baseline", "candidate")
 # Decode may slow down beside the loading of KV; twice, and a tenth of the baseline's request more, is none of that.
 SLOWER, WITHIN = 2, Decimal("0.1")
+_STATE_IT = Text("Where you know it, give the file as FILE@8.", "若已知并发数，请将文件写成 FILE@8。")
 _ARM = {"baseline": Text("baseline", "基线"), "candidate": Text("candidate", "产品")}
 _WORK = {
     "model": Text("model", "模型"),
@@ -85,7 +86,8 @@ def _of_one(file: Compared) -> Iterator[Trouble]:
         rig = file.arm == "baseline" and problem.code in ("failed_requests", "empty_streams")
         yield Trouble(problem.code, _in(file, problem.message), figures.tier, Verdict.INVALID if rig else Verdict.INCONCLUSIVE, (file.name,))
     for text in figures.missing:
-        yield Trouble("missing_figure", _in(file, text), figures.tier, files=(file.name,))
+        said = Text(f"{text.en} {_STATE_IT.en}", f"{text.zh}{_STATE_IT.zh}") if text is NO_TIER else text
+        yield Trouble("missing_figure", _in(file, said), figures.tier, files=(file.name,))
     if figures.failed and not any(p.code in ("failed_requests", "empty_streams") for p in file.problems):
         text = Text("{n} requests failed.", "{n} 个请求失败。").fill(n=figures.failed)
         yield Trouble("failed_requests", _in(file, text), figures.tier, files=(file.name,))

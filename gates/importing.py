@@ -6,18 +6,21 @@ figures = normalise(read(tool, data))    # RunFigures, with what is missing name
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from gates.model import Observation, Reading
+from gates.model import Observation, Problem, Reading
 from gates.readers.bench.declared import CLIENTS
 from gates.readers.bench.documents import first_document
+from gates.readers.bench.flight import flight_doubt
+from gates.readers.common import Collector
 from gates.readers.registry import too_large
 from gates.rules.estimates import to_decimal
 from gates.text import Text
 
+MOST = 4096  # the highest tier
 _HEAD = 4096  # bytes in which a CSV head must end
 
 
@@ -27,6 +30,7 @@ class RunFigures:
 
     model: str | None
     tier: int | None  # concurrency of a closed loop; None where the file names none, or the load was a rate
+    tier_from: str | None  # file | stated
     request_rate: Decimal | None  # an open loop
     asked: Decimal | None
     ok: Decimal | None
@@ -49,6 +53,7 @@ class RunFigures:
         return {
             "model": self.model,
             "tier": self.tier,
+            "tier_from": self.tier_from,
             "request_rate": _plain(self.request_rate),
             "requests": {"asked": _plain(self.asked), "ok": _plain(self.ok), "failed": _plain(self.failed)},
             "work": {name: _plain(value) for name, value in self.work},
@@ -59,6 +64,7 @@ class RunFigures:
         }
 
 
+NO_TIER = Text("no concurrency from 1 to 4096 is in the file, so it belongs to no tier.", "文件没有 1 到 4096 的并发数，无法归入档位。")
 _CLIENT = ("client.endpoint", "client.backend", "client.tokenizer")
 _WORK = ("input_tokens.total", "input_tokens.min", "input_tokens.max", "output_tokens.total", "output_tokens.min", "output_tokens.max")
 
@@ -109,6 +115,23 @@ def _no_result(value: Any) -> Text | None:
     return _SIMULATOR if storage and {"requests_completed", "end_to_end_latencies"} & value.keys() else None
 
 
+def at_tier(reading: Reading, tier: int) -> Reading:
+    """Return a reading as of a run at a concurrency that somebody states beside the file: only where the file itself names none.
+
+    What was stated is held against the file's own times, as a concurrency of the file would be. A file that names another one, or a rate, keeps it.
+    """
+    own = _number(reading, "load.concurrency")
+    if own is not None and own != tier:
+        text = Text("Concurrency {a} was stated for it, but the file says {b}.", "为其指定的并发数为 {a}，而文件中为 {b}。").fill(a=tier, b=own)
+        return replace(reading, problems=(*reading.problems, Problem("tier_conflict", text)))
+    if any(o.quantity in ("load.concurrency", "load.request_rate") for o in reading.observations):
+        return reading
+    seen = (*reading.observations, Observation("load.concurrency", Decimal(tier), "1", {"from": "stated"}))
+    found = Collector()
+    flight_doubt(seen, {}, found)
+    return Reading(seen, (*reading.problems, *found.problems))
+
+
 def normalise(reading: Reading) -> RunFigures:
     """Return the figures of the one run in a reading. Where a file holds several runs, or a figure twice, the figure is unknown."""
     missing: list[Text] = []
@@ -124,8 +147,8 @@ def normalise(reading: Reading) -> RunFigures:
             missing.append(text)
     if pace is not None:
         missing.append(Text("the load was a rate of requests, not a concurrency.", "负载为请求速率，而非固定并发。"))
-    elif concurrency is None or concurrency != concurrency.to_integral_value() or not 1 <= concurrency <= 4096:
-        missing.append(Text("no concurrency from 1 to 4096 is in the file, so it belongs to no tier.", "文件没有 1 到 4096 的并发数，无法归入档位。"))
+    elif concurrency is None or concurrency != concurrency.to_integral_value() or not 1 <= concurrency <= MOST:
+        missing.append(NO_TIER)
         concurrency = None
     own = Fraction(rate.value) if rate is not None and isinstance(rate.value, Decimal) else None
     from_totals = rate is not None and rate.labels.get("from") == "totals" and total is not None and bool(duration)
@@ -133,6 +156,7 @@ def normalise(reading: Reading) -> RunFigures:
     return RunFigures(
         model=_text(reading, "client.model"),
         tier=tier,
+        tier_from=None if tier is None else _one_label(reading, "load.concurrency"),
         request_rate=pace,
         asked=_number(reading, "requests.asked"),
         ok=_number(reading, "requests.ok"),
@@ -160,6 +184,11 @@ def _request_ms(reading: Reading, tier: int | None) -> Decimal | None:
 def _one(reading: Reading, quantity: str) -> Observation | None:
     found = [o for o in reading.observations if o.quantity == quantity]
     return found[0] if len(found) == 1 else None
+
+
+def _one_label(reading: Reading, quantity: str) -> str:
+    found = _one(reading, quantity)
+    return "file" if found is None else found.labels.get("from", "file")
 
 
 def _number(reading: Reading, quantity: str) -> Decimal | None:

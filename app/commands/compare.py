@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +20,7 @@ from app.kit.terminal import padded, say
 from gates.bundle import Unreadable
 from gates.canonical import canonical_bytes
 from gates.compare import ResultFile, compare
+from gates.importing import MOST
 from gates.plan import InvalidPlan, Plan, parse_plan
 from gates.readers.bench.declared import CLIENTS
 from gates.readers.registry import LARGEST
@@ -26,8 +29,11 @@ from gates.text import Text
 
 HELP = N_(
     "Hold the plan's limits against benchmark result files. It advances no gate: such files prove too little.\n\n"
+    "A file that names no concurrency is given its tier with FILE@8, and that is held against its own times.\n\n"
     "Exit 0 pass (never reached here), 1 a limit is missed, 2 met as far as such files can tell, 3 not comparable or not complete, 4 unreadable."
 )
+FILES = "FILE[@TIER]..."
+_AT = re.compile(r"(?P<file>.+)@(?P<tier>[0-9]{1,9})", re.DOTALL)
 SEVERAL = ("--baseline", "--candidate")
 REFUSED = Text("These files cannot be compared. ", "这些文件无法比较。")
 NO_FILE = Text("{file} cannot be read: {why}.", "无法读取 {file}：{why}。")
@@ -65,8 +71,8 @@ def spread(args: list[str]) -> list[str]:
 
 
 def command(
-    baseline: Annotated[list[Path], typer.Option("--baseline", metavar="FILE...", help=N_("Result files of the baseline, one file a tier."))],
-    candidate: Annotated[list[Path], typer.Option("--candidate", metavar="FILE...", help=N_("Result files of the candidate, one file a tier."))],
+    baseline: Annotated[list[Path], typer.Option("--baseline", metavar=FILES, help=N_("Result files of the baseline, one file a tier."))],
+    candidate: Annotated[list[Path], typer.Option("--candidate", metavar=FILES, help=N_("Result files of the candidate, one file a tier."))],
     plan: Annotated[Path | None, typer.Option("--plan", metavar="PLAN", help=N_("Plan or engagement file (YAML); else the default plan."))] = None,
     tool: Annotated[
         str | None, typer.Option("--tool", help=filled(N_("Tool of all files, where they do not tell: {clients}."), clients=", ".join(CLIENTS)))
@@ -105,9 +111,21 @@ def _plan(file: Path | None, language: str) -> Plan:
         raise typer.BadParameter(NO_FILE.fill(file=file, why=said(error)).in_language(language)) from None
 
 
+def at(given: Path) -> tuple[Path, int | None]:
+    """Return a file and the tier that stands behind an @ in its word; a file that is really called so is that file."""
+    found = _AT.fullmatch(str(given))
+    if found is None or os.path.exists(given):  # noqa: PTH110 Path.exists raises for a name that is too long
+        return given, None
+    tier = int(found["tier"])
+    if not 1 <= tier <= MOST:
+        raise typer.BadParameter(in_terminal(N_("{file}: a tier is a concurrency from 1 to {most}"), file=str(given), most=MOST))
+    return Path(found["file"]), tier
+
+
 def _files(paths: list[Path], tool: str | None) -> list[ResultFile]:
     out = []
-    for path in paths:
+    for given in paths:
+        path, tier = at(given)
         try:
             with path.open("rb") as stream:
                 data = stream.read(LARGEST + 1)
@@ -117,14 +135,14 @@ def _files(paths: list[Path], tool: str | None) -> list[ResultFile]:
         if len(data) > LARGEST:
             text = TOO_LARGE.fill(file=path, n=LARGEST // 2**20)
             raise Unreadable(text.en, text.zh)
-        out.append(ResultFile(str(path), data, tool))
+        out.append(ResultFile(str(path), data, tool, tier))
     return out
 
 
 def _print(document: dict[str, Any], language: str) -> None:
     head(PLAN, document["plan_hash"], language)
     for file in document["files"]:
-        tier = f"c{file['tier']}" if file["tier"] else "-"
+        tier = f"c{file['tier']}{'@' if file['tier_from'] == 'stated' else ''}" if file["tier"] else "-"
         say(f"{padded(in_words('arm', file['arm'], language), 9)} {tier:<5} {file['tool']:<15} {file['file']}")
     say("")
     for check in document["checks"]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app import cli
-from app.commands.compare import spread
+from app.commands.compare import at, spread
 from gates.compare import ResultFile
 from tests.contract.test_cli import run
 from tests.unit.gates.test_compare import BASE, GOOD, files
@@ -79,6 +79,25 @@ def test_a_tool_that_is_named_is_taken_and_a_wrong_name_is_a_usage_error(base, g
     assert run(monkeypatch, "compare", "--baseline", *base, "--candidate", *good, "--tool", "vllm-bench") == 2
     assert run(monkeypatch, "compare", "--baseline", *base, "--candidate", *good, "--tool", "fio") == cli.USAGE
     assert "vllm-bench" in capsys.readouterr().err
+
+
+def test_a_file_that_names_no_concurrency_is_given_its_tier(tmp_path, monkeypatch, capsys) -> None:
+    bare = str(FIXTURES / "lmcache-bench/good-summary.json")
+    assert run(monkeypatch, "compare", "--baseline", bare, "--candidate", bare) == 3
+    assert "FILE@8" in capsys.readouterr().err
+    assert run(monkeypatch, "compare", "--baseline", f"{bare}@4", "--candidate", f"{bare}@4", "--json") == 1
+    document = json.loads(capsys.readouterr().out)
+    assert {(f["tier"], f["tier_from"], f["file"]) for f in document["files"]} == {(4, "stated", bare)}
+    assert {c["id"]: c["limit_met"] for c in document["checks"]}["g3.ttft_p50_drop.c4"] is False
+    for wrong in ("0", "4097"):
+        assert run(monkeypatch, "compare", "--baseline", f"{bare}@{wrong}", "--candidate", bare) == cli.USAGE
+    assert run(monkeypatch, "compare", "--baseline", "x" * 300 + "@8", "--candidate", bare) == 4
+
+
+def test_a_file_that_is_really_called_so_is_that_file(tmp_path: Path) -> None:
+    (tmp_path / "run@8").write_text("{}")
+    assert at(tmp_path / "run@8") == (tmp_path / "run@8", None)
+    assert at(tmp_path / "other@8") == (tmp_path / "other", 8)
 
 
 @pytest.mark.parametrize("words", [[], ["--baseline", "a"], ["a", "b"], ["--baseline", "--candidate", "b"], ["--candidate", "b", "c"]], ids=" ".join)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gates.compare import ResultFile, compare
+from gates.importing import at_tier, normalise
 from gates.plan import Plan, parse_plan
 from gates.readers.registry import read
 from tests.unit.gates.test_compare import BASE, GOOD, edited, judged, met
@@ -37,6 +38,7 @@ FILES = {
     "aiperf records": "good-records-plain.jsonl",
     "guidellm": "good-plain.json",
     "lmcache-bench": "good-rows.csv",
+    "lmcache-bench summary": "good-summary.json",
     "inference-perf": "good-closed-loop.json",
 }
 OWN_CLOCK = ("aiperf records", "lmcache-bench")  # the run is as long as the times of their rows say
@@ -85,7 +87,7 @@ def file_of(client: str, by: Factors | None = None) -> bytes:
     """Return a client's good result with every kind of figure multiplied."""
     tool, by = client.split()[0], by or SAME
     data = (FIXTURES / tool / FILES[client]).read_bytes()
-    if tool == "lmcache-bench":
+    if client == "lmcache-bench":
         return _csv(data.decode(), by)
     if client == "aiperf records":
         records = [scaled(json.loads(line), by) for line in data.splitlines()]
@@ -114,9 +116,14 @@ def _csv(text: str, by: Factors) -> bytes:
     return out.getvalue().encode()
 
 
+def stated(client: str) -> int | None:
+    """Return the tier that whoever compares has to state: this file names no concurrency."""
+    return 4 if client == "lmcache-bench summary" else None
+
+
 def outcome(client: str, by: Factors) -> str:
     tool = client.split()[0]
-    documents = [ResultFile(name, file_of(client, factor), tool) for name, factor in (("baseline", None), ("candidate", by))]
+    documents = [ResultFile(name, file_of(client, factor), tool, stated(client)) for name, factor in (("baseline", None), ("candidate", by))]
     return str(compare(plan_of(tool), documents[:1], documents[1:])["verdict"])
 
 
@@ -141,7 +148,7 @@ def test_a_miss_told_in_another_unit_is_never_met(client: str, kinds: tuple[str,
 def test_a_baseline_told_in_another_unit_makes_no_miss_met(client: str, kinds: tuple[str, ...], unit: float) -> None:
     tool = client.split()[0]
     slow = SAME | dict.fromkeys(kinds, float(unit))
-    files = [ResultFile("baseline", file_of(client, slow), tool), ResultFile("candidate", file_of(client, factors(MISSED)), tool)]
+    files = [ResultFile(name, file_of(client, by), tool, stated(client)) for name, by in (("baseline", slow), ("candidate", factors(MISSED)))]
     assert compare(plan_of(tool), files[:1], files[1:])["verdict"] in ("fail", "inconclusive")
 
 
@@ -160,7 +167,26 @@ def test_requests_that_do_not_fill_the_run_are_named(client: str) -> None:
 
 
 def codes(client: str, by: Factors) -> set[str]:
-    return {p.code for p in read(client.split()[0], file_of(client, by)).problems}
+    reading = read(client.split()[0], file_of(client, by))
+    tier = stated(client)
+    return {p.code for p in (at_tier(reading, tier) if tier else reading).problems}
+
+
+@pytest.mark.parametrize(("tier", "problems"), [(1, {"impossible_flight"}), (3, {"impossible_flight"}), (4, set()), (16, {"idle_flight"})])
+def test_a_stated_tier_is_held_against_the_times_of_its_file(tier: int, problems: set[str]) -> None:
+    reading = at_tier(read("lmcache-bench", file_of("lmcache-bench summary")), tier)
+    assert {p.code for p in reading.problems} == problems
+    figures = normalise(reading)
+    assert (figures.tier, figures.tier_from, figures.missing) == (tier, "stated", ())
+
+
+def test_a_stated_tier_gives_way_to_what_the_file_names() -> None:
+    reading = at_tier(read("vllm-bench", file_of("vllm-bench")), 8)
+    assert ({p.code for p in reading.problems}, normalise(reading).tier) == ({"tier_conflict"}, 4)
+    same = at_tier(read("vllm-bench", file_of("vllm-bench")), 4)
+    assert (same.problems, normalise(same).tier_from) == ((), "file")
+    rate = normalise(at_tier(read("inference-perf", (FIXTURES / "inference-perf/good-stage_0.json").read_bytes()), 8))
+    assert (rate.tier, rate.tier_from) == (None, None)
 
 
 def test_drop_and_gain_that_contradict_each_other_are_a_doubt_where_no_file_tells_the_decode_time() -> None:
