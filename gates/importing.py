@@ -13,7 +13,7 @@ from typing import Any
 
 from gates.model import Observation, Problem, Reading
 from gates.readers.bench.declared import CLIENTS
-from gates.readers.bench.documents import first_document
+from gates.readers.bench.documents import first_document, json_text
 from gates.readers.bench.flight import flight_doubt
 from gates.readers.common import Collector
 from gates.readers.registry import too_large
@@ -81,6 +81,9 @@ def detect(data: bytes) -> str | Text:
         named = [c.name for c in CLIENTS.values() if c.known_by(value)]
     if len(named) == 1:
         return named[0]
+    unread = Collector()
+    if not named and data.strip() and json_text(data, unread) is None:
+        return unread.problems[0].message
     known = ", ".join(CLIENTS)
     refusal = None if named else _no_result(value)
     if refusal is not None:

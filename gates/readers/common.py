@@ -6,6 +6,7 @@ a value that is missing, `N/A`, not a number, negative where that is impossible,
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -160,7 +161,14 @@ def decode(data: bytes, into: Collector) -> str | None:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        into.trouble("not_text", "The file is not UTF-8 text (byte {at}).", "文件不是 UTF-8 文本（第 {at} 字节）。", at=error.start)
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            into.trouble(
+                "not_text",
+                "The file is UTF-16 text, as a redirection in Windows PowerShell writes it: save it as UTF-8.",
+                "文件是 UTF-16 文本（Windows PowerShell 的重定向即如此写入）：请另存为 UTF-8。",
+            )
+        else:
+            into.trouble("not_text", "The file is not UTF-8 text (byte {at}).", "文件不是 UTF-8 文本（第 {at} 字节）。", at=error.start)
         return None
     if "\x00" in text:
         into.trouble("not_text", "The file holds null characters: it was not written to the end.", "文件含有空字符：没有完整写入。")

@@ -29,7 +29,7 @@ class _DuplicateKeyError(ValueError):
 
 def documents(data: bytes, into: Collector) -> list[Any]:
     """Return the JSON values of a file in order. What follows the first unreadable place is left out, with a problem that names the place."""
-    text = decode(data, into)
+    text = json_text(data, into)
     if text is None:
         return []
     found: list[Any] = []
@@ -51,6 +51,19 @@ def documents(data: bytes, into: Collector) -> list[Any]:
         found.append(value)
         at = _skip(text, end)
     return found
+
+
+def json_text(data: bytes, into: Collector) -> str | None:
+    """Return the text of a JSON file, or None with the problem why it is none: another encoding, or a mark before the first value."""
+    text = decode(data, into)
+    if text is None or not text.startswith("\ufeff"):
+        return text
+    into.trouble(
+        "not_json",
+        "The file begins with a byte order mark (UTF-8 with BOM), which JSON has none of: save it as UTF-8 without it.",
+        "文件以字节顺序标记开头（带 BOM 的 UTF-8），JSON 不允许：请另存为不带 BOM 的 UTF-8。",
+    )
+    return None
 
 
 def first_document(data: bytes) -> Any:

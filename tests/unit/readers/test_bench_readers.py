@@ -143,11 +143,31 @@ def test_every_clients_own_fixtures_are_known_as_its_and_no_others() -> None:
                 assert detect(path.read_bytes()) == tool, path.name
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"null", b"\xff\xfe", b'{"num_prompts": 1, "completed": 1}', b"a,b\n1,2\n", b"[" * 100_000])
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"null", b'{"num_prompts": 1, "completed": 1}', b"a,b\n1,2\n", b"[" * 100_000])
 def test_a_file_without_a_signature_is_refused_with_a_sentence(data: bytes) -> None:
     said = detect(data)
     assert isinstance(said, Text)
     assert "name the tool" in said.en
+
+
+@pytest.mark.parametrize(
+    ("encoding", "says", "zh"),
+    [
+        ("utf-8-sig", "byte order mark", "BOM"),
+        ("utf-16", "UTF-16", "UTF-16"),
+        ("utf-16-be", "null characters", "空字符"),
+        ("utf-32", "UTF-8", "UTF-8"),
+    ],
+)
+@pytest.mark.parametrize(("tool", "name"), [("vllm-bench", "good-plain.json"), ("sglang-bench", "good-plain.jsonl")])
+def test_a_file_in_another_encoding_is_refused_for_that_and_reading_it_says_the_same(tool, name, encoding, says, zh) -> None:
+    data = (FIXTURES / tool / name).read_text().encode(encoding)
+    refused, read_as = detect(data), read(tool, data)
+    assert isinstance(refused, Text)
+    assert says in refused.en
+    assert zh in refused.zh
+    assert [p.message for p in read_as.problems] == [refused]
+    assert read_as.observations == ()
 
 
 def test_a_file_with_two_signatures_is_refused_with_both_names() -> None:
