@@ -33,9 +33,13 @@ def backup(
     found = ops.verify(folder) if verify else ops.make(folder, credentials=with_credentials, actor=command_line())
     for problem in found.problems:
         tell(problem.in_language(of_terminal()), err=True)
+    for warning in found.warnings:
+        tell(warning.in_language(of_terminal()), err=True)
     if found.problems:
         say(N_("The backup {folder} is NOT whole: {n} problems"), folder=folder, n=len(found.problems))
         raise typer.Exit(NOT_WHOLE)
     say(N_("The backup {folder} is whole: {n} files, audit chain to {head}"), folder=folder, n=found.files, head=found.note["audit_head"])
+    if found.warnings:
+        say(N_("{n} damaged files are named above and left out: nothing refers to them"), n=len(found.warnings))
     if not (with_credentials or verify):
         say(N_("Credentials of the targets are not in it; --with-credentials adds them"))

@@ -95,7 +95,7 @@ def copy_to(sha256: str, target: Path) -> None:
     """Copy stored bytes to a file, hashed on the way: an export never spreads what the store has lost."""
     digest = hashlib.sha256()
     with open(sha256) as source, target.open("xb") as copy:
-        for chunk in _chunks(source):
+        for chunk in _readable(sha256, source):
             digest.update(chunk)
             copy.write(chunk)
     if digest.hexdigest() != sha256:
@@ -183,6 +183,18 @@ def _hash_of(path: Path) -> str:
 def _chunks(file: BinaryIO, between: Callable[[], None] = lambda: None) -> Iterator[bytes]:
     while chunk := file.read(CHUNK):
         between()
+        yield chunk
+
+
+def _readable(sha256: str, source: BinaryIO) -> Iterator[bytes]:
+    """Read stored bytes so that a bad sector is told of the file that it lies in, and not taken for a fault of where they are copied to."""
+    while True:
+        try:
+            chunk = source.read(CHUNK)
+        except OSError as error:
+            raise _unreadable(sha256, error) from error
+        if not chunk:
+            return
         yield chunk
 
 

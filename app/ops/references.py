@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.attempts.models import VerdictRevision
 from app.evidence import store
+from app.evidence.models import EvidenceFile
 from app.kit.errors import QuadgateError
 
 _ENDS = ("sha256", "manifest_hash")
@@ -43,6 +44,21 @@ def listed(manifest_hashes: Iterable[str]) -> set[str]:
         except (QuadgateError, ValueError, KeyError, TypeError):
             continue
     return found
+
+
+def rested_on(s: Session, lost: Iterable[str]) -> dict[str, list[str]]:
+    """Return which of these stored files a verdict rests on, as its manifest or as evidence, with the ids of the judged attempts."""
+    wanted, found = set(lost), dict[str, set[str]]()
+    judged = select(VerdictRevision.attempt_id, VerdictRevision.manifest_hash).distinct()
+    for attempt_id, manifest_hash in s.execute(judged):
+        manifest = manifest_hash.removeprefix("sha256:")
+        for sha256 in wanted & {manifest, *listed([manifest])}:
+            found.setdefault(sha256, set()).add(attempt_id)
+    rows = select(EvidenceFile.attempt_id, EvidenceFile.sha256).where(EvidenceFile.attempt_id.in_(select(VerdictRevision.attempt_id)))
+    for attempt_id, sha256 in s.execute(rows):  # also where the manifest itself is lost
+        if sha256 in wanted:
+            found.setdefault(sha256, set()).add(attempt_id)
+    return {sha256: sorted(attempts) for sha256, attempts in sorted(found.items())}
 
 
 def _columns(table: Table) -> list[str]:

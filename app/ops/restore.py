@@ -3,14 +3,19 @@
 What ran when the backup was made runs on at its targets. It is adopted: every attempt that has not ended gets a higher fence, so that the
 targets refuse a controller that was left behind; its node is forgotten, so that this one takes it at once; and a playbook that was under way
 counts as lost, since its host process was on the other machine.
+
+Damaged files that nothing refers to are left out and named. Others stop a restore, until somebody accepts by word that they are lost: then the
+rest comes back, and they are absent from the store, never there under a name that they do not deserve. Whatever needs one says that it is not
+stored; a verdict that rests on one stands, and can not be recomputed. A damaged database is never accepted: without it there is no rest.
 """
 
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
@@ -25,9 +30,10 @@ from app.evidence import store
 from app.kit import migrate
 from app.kit.db import database_now, read_session, write_session
 from app.kit.errors import QuadgateError, Refused
-from app.kit.i18n import N_
-from app.ops import backup, database_copy
+from app.kit.i18n import N_, pair
+from app.ops import backup, database_copy, references
 from app.settings import settings
+from gates.text import Text
 
 # A restore's fence is the seconds since then, if that is more than one above the backup's: what became of the attempt after the backup, by node after
 # node or by another restore of the same one, raised its fence by ones, and the targets know the number.
@@ -36,46 +42,94 @@ COUNTED_FROM = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Restored:
-    """What came back: how many files, which attempts go on."""
+    """How many files came back, the attempts that go on here, the end of the audit chain, and a sentence for all that is lost."""
 
     files: int
     adopted: list[str]
     audit_head: str
+    damage: list[Text] = field(default_factory=list)
 
 
-def restore(folder: Path, *, actor: Actor) -> Restored:
+def restore(folder: Path, *, actor: Actor, accept_damage: bool = False) -> Restored:
     """Fill the empty state directory and the empty database of the settings from a backup.
 
+    `accept_damage`: bring back what is good of a backup that is not whole, if its database is. What is lost is named, here and in the audit row.
     Raises Refused when something is there already, QuadgateError when the backup is not whole; then nothing was changed.
     """
     folder = folder.resolve()
     require_empty_state()
-    whole = backup.verify(folder)
-    if whole.problems:
-        raise QuadgateError(
-            "backup_damaged",
-            N_("The backup is not whole, so nothing was restored: {problem} ({n} problems in all)"),
-            problem=whole.problems[0],
-            n=len(whole.problems),
-        )
-    settings().state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for entry in whole.note["files"]:
-        if entry["path"].startswith(f"{backup.EVIDENCE}/"):
-            store.put_file(folder / entry["path"])
-    if (folder / backup.CREDENTIALS).is_dir():
-        shutil.copytree(folder / backup.CREDENTIALS, settings().state_dir / backup.CREDENTIALS, dirs_exist_ok=True)
-    database_copy.load(folder, whole.note["database"])
+    found = backup.verify(folder)
+    _require_acceptable(found, accept_damage)
+    good = [entry["path"] for entry in found.note["files"] if entry["path"] not in found.bad]
+    _bring_files(folder, good)
+    database_copy.load(folder, found.note["database"])
     migrate.upgrade()
-    with write_session() as s:
-        adopted = adopt(s)
-        data = {"made_at": whole.note["made_at"], "from_node": whole.note["node"], "backup_head": whole.note["audit_head"], "adopted": adopted}
-        chain.record(s, actor=actor, action="service.restore", object_kind="service", object_id=settings().node, data=data)
     seen = backup.Seen()
     with read_session() as s:
         seen.look(s)
-    if found := seen.problems(entry["path"] for entry in whole.note["files"]):
-        raise QuadgateError("restored_badly", N_("What was restored does not fit together: {problem}"), problem=found[0])
-    return Restored(len(whole.note["files"]), adopted, seen.head)
+        lost = seen.lost(good)
+        rested_on = references.rested_on(s, lost)
+    if (problems := seen.problems(good)) and not (accept_damage and not seen.chain):
+        raise QuadgateError("restored_badly", N_("What was restored does not fit together: {problem}"), problem=problems[0])
+    with write_session() as s:
+        adopted = adopt(s)
+        data = {"made_at": found.note["made_at"], "from_node": found.note["node"], "backup_head": found.note["audit_head"], "adopted": adopted}
+        data |= _damage(found, accept_damage, lost, rested_on)
+        chain.record(s, actor=actor, action="service.restore", object_kind="service", object_id=settings().node, data=data)
+        head = chain.head(s)
+    named = [*found.problems, *found.warnings, *(backup.gone(sha256) for sha256 in lost), *map(_unproven, rested_on, rested_on.values())]
+    return Restored(len(good), adopted, f"{head.seq}:{head.hash}", list(dict.fromkeys(named)))
+
+
+def _require_acceptable(found: backup.Backup, accept_damage: bool) -> None:
+    """Raise QuadgateError when a backup is damaged in a way that nobody accepted, or that nobody can accept."""
+    if found.broken and accept_damage:
+        raise QuadgateError(
+            "backup_damaged",
+            N_("The database of the backup is damaged, which cannot be accepted, so nothing was restored: {problem}"),
+            problem=found.broken[0],
+        )
+    if found.problems and not accept_damage:
+        raise QuadgateError(
+            "backup_damaged",
+            N_(
+                "The backup is not whole, so nothing was restored: {problem} ({n} problems in all; `quadgate backup --verify` names them). "
+                "With --accept-damage all the rest is restored"
+            ),
+            problem=found.problems[0],
+            n=len(found.problems),
+        )
+
+
+def _bring_files(folder: Path, good: list[str]) -> None:
+    settings().state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in good:
+        if path.startswith(f"{backup.EVIDENCE}/"):
+            store.put_file(folder / path)
+        elif path.startswith(f"{backup.CREDENTIALS}/"):
+            (settings().state_dir / backup.CREDENTIALS).mkdir(mode=0o700, exist_ok=True)
+            (settings().state_dir / path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.copy2(folder / path, settings().state_dir / path)
+
+
+def _damage(found: backup.Backup, accepted: bool, lost: list[str], rested_on: dict[str, list[str]]) -> dict[str, Any]:
+    """Return what the audit row says of damage: nothing where there is none."""
+    if not (found.problems or found.warnings):
+        return {}
+    return {
+        "damage_accepted": accepted,
+        "damaged": [problem.en for problem in (*found.problems, *found.warnings)],
+        "lost": lost,
+        "verdicts_rest_on": rested_on,
+    }
+
+
+def _unproven(sha256: str, attempts: list[str]) -> Text:
+    return pair(
+        N_("A verdict rests on the lost file {sha256} and cannot be recomputed from now on: attempt {attempts}"),
+        sha256=sha256,
+        attempts=", ".join(attempts),
+    )
 
 
 def require_empty_state() -> None:

@@ -17,22 +17,25 @@ from sqlalchemy import func, select
 
 from app.accounts.actor import SYSTEM, command_line
 from app.accounts.usecases import issue_token, sign_in
+from app.attempts import revisions
 from app.attempts.models import Attempt
 from app.audit import chain
 from app.audit.models import AuditRow
 from app.engine import locks
 from app.engine.models import HostLock, Node
 from app.evidence import store
-from app.evidence.usecases import export_bundle
+from app.evidence.usecases import export_bundle, present_manifest
+from app.kit.clock import now
 from app.kit.db import database_now, read_session, write_session
 from app.kit.errors import QuadgateError, Refused
 from app.ops import backup, database_copy
 from app.ops.restore import restore
 from app.settings import ROOT, settings
+from gates.canonical import canonical_bytes
 from tests.conftest import _forget
 from tests.engine_kit import PLAYBOOKS, attempt_of, drive, ended, job_step, make_attempt, steps_of, wait_for
 from tests.people import PASSWORD, Cast
-from tests.scenes import bring
+from tests.scenes import bring, document
 
 
 def make(folder: Path, **more: bool) -> backup.Backup:
@@ -199,6 +202,81 @@ def test_it_names_evidence_that_the_store_has_lost_or_altered_and_copies_the_res
     assert lost.parent.name + lost.name in told
     assert not (state / "last-backup.json").exists()  # no alert is silenced by it
     assert len(list((tmp_path / "copy/evidence").glob("*/*"))) == 1
+
+
+def damage(path: Path) -> None:
+    path.chmod(0o600)
+    with path.open("ab") as file:
+        file.write(b"!")
+
+
+def judged(attempt_id: str) -> str:
+    """Give an attempt a verdict that rests on its manifest, and return the manifest's SHA-256."""
+    with write_session() as s:
+        manifest = present_manifest(s, attempt_id)
+        kept = store.put_bytes(canonical_bytes(manifest)).sha256
+        attempt = s.get_one(Attempt, attempt_id)
+        attempt.status, attempt.verdict, attempt.finished_at = "finished", "pass", now()
+        revisions.add(s, attempt_id=attempt_id, document=document(attempt, "pass"), actor=SYSTEM, manifest_hash=f"sha256:{kept}", g2_baseline=None)
+    return kept
+
+
+def test_a_damaged_file_that_nothing_refers_to_costs_nothing_but_itself(state: Path, tmp_path: Path, elsewhere: Elsewhere) -> None:
+    with_evidence(b"good")
+    orphan = store.path_of(store.put_bytes(b"a PDF of long ago").sha256)
+    other = store.put_bytes(b"another").sha256
+    damage(orphan)
+    made = make(tmp_path / "copy")
+    assert made.problems == []
+    assert [str(orphan) in warning.en for warning in made.warnings] == [True]
+    assert (state / "last-backup.json").exists()
+    damage(tmp_path / "copy/evidence" / other[:2] / other[2:])  # and one in the copy itself
+    elsewhere.go()
+    restored = restore(tmp_path / "copy", actor=command_line())
+    assert [text.en for text in restored.damage] == [warning.en for warning in backup.verify(tmp_path / "copy").warnings]
+    assert len(restored.damage) == 2
+    assert [path.read_bytes() for path in backup.stored_files()] == [b"good"]
+    assert make(tmp_path / "later").problems == []
+
+
+@pytest.mark.parametrize("where", ["store", "copy"])
+def test_damage_that_somebody_accepts_is_named_recorded_and_never_looks_whole(where: str, state: Path, tmp_path: Path, elsewhere: Elsewhere) -> None:
+    kept, hurt = with_evidence(b"kept"), with_evidence(b"hurt")
+    judged(kept)
+    judged(hurt)
+    sha256 = store.put_bytes(b"hurt").sha256
+    if where == "store":
+        damage(store.path_of(sha256))
+    make(tmp_path / "copy")
+    if where == "copy":
+        damage(tmp_path / "copy/evidence" / sha256[:2] / sha256[2:])
+    elsewhere.go()
+    with pytest.raises(QuadgateError, match="--accept-damage"):
+        restore(tmp_path / "copy", actor=command_line())
+    restored = restore(tmp_path / "copy", actor=command_line(), accept_damage=True)
+    told = " ".join(text.en for text in restored.damage)
+    assert (sha256[2:] in told, hurt in told, kept in told) == (True, True, False)
+    with read_session() as s:
+        row = s.scalars(select(AuditRow).order_by(AuditRow.seq.desc()).limit(1)).one()
+        assert (row.action, row.data["damage_accepted"], row.data["lost"]) == ("service.restore", True, [sha256])
+        assert row.data["verdicts_rest_on"] == {sha256: [hurt]}
+        assert chain.verify(s).ok
+        export_bundle(s, attempt_id=kept, dest=tmp_path / "bundle", actor=SYSTEM)
+        with pytest.raises(QuadgateError, match=sha256):
+            export_bundle(s, attempt_id=hurt, dest=tmp_path / "bundle-2", actor=SYSTEM)
+    assert not store.path_of(sha256).exists()
+    assert sha256 in " ".join(problem.en for problem in make(tmp_path / "later").problems)  # it is not forgotten
+
+
+def test_a_damaged_database_cannot_be_accepted(state: Path, tmp_path: Path, elsewhere: Elsewhere) -> None:
+    with_evidence()
+    make(tmp_path / "copy")
+    damage(next(path for path in (tmp_path / "copy").rglob("*") if path.name in ("database.sqlite", "audit_row.copy")))
+    elsewhere.go()
+    with pytest.raises(QuadgateError, match="cannot be accepted"):
+        restore(tmp_path / "copy", actor=command_line(), accept_damage=True)
+    assert not elsewhere.folder.exists()
+    database_copy.require_empty()
 
 
 @pytest.mark.parametrize("what", ["evidence", "database", "extra", "note"])
