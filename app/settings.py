@@ -40,7 +40,8 @@ class Settings(BaseSettings):
     hosts_max: int = 16  # how many playbooks run on one machine at once, each in a host process of 60 to 100 MB; a stop waits for none
     keep_events_days: int = 400  # of an ended attempt: events and live samples, unless a signed report speaks of it; 0 keeps them for ever
     keep_unjudged_days: int = 180  # evidence of rehearsals and attempts that never counted nor were judged; 0 keeps it for ever
-    keep_runs_days: int = 30  # run directories of ended attempts: their events and evidence are stored elsewhere
+    keep_runs_days: int = 30  # run directories of ended attempts, swept by every worker: their events and evidence are stored elsewhere
+    retention_daily: bool = False  # true: workers apply the first two once a day, as `quadgate retention --apply` does; else only a person does
     playbook_dir: Path = ROOT / "playbooks"
     template_dir: Path = ROOT / "templates"
 

@@ -46,7 +46,7 @@ class TargetRemoval(Base):
 
 
 class Canary(Base):
-    """Proof that work gets done: a task that came back, not a process that is alive."""
+    """Proof that work gets done: a task that came back, not a process that is alive. A row of its own says when retention was done (ops)."""
 
     __tablename__ = "canary"
     name: Mapped[str] = mapped_column(String(40), primary_key=True)

@@ -1,7 +1,8 @@
 """Clearing run directories: what a run fetched lies in the evidence store once its step is done, and its events in the database.
 
 staging/ and what was unpacked of it go as soon as nothing of it is needed any more; the rest of the directory when its attempt ended long ago.
-`used`, by which the engine counts runs, stays as long as the attempt can go on.
+`used`, by which the engine counts runs, stays as long as the attempt can go on. What other things are taken away by policy stands in retention.py;
+the janitor's round, every ten minutes on each node, asks for that too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from app.attempts.models import Attempt, Step
 from app.kit.db import database_now, read_session
+from app.ops import retention
 from app.settings import settings
 from gates.transitions import RunStatus
 
@@ -25,12 +27,14 @@ OVER = (str(RunStatus.FINISHED), str(RunStatus.CANCELED))
 
 
 def sweep_when_due() -> int:
-    """Sweep this node's run directories when the last sweep is ten minutes old. Returns the bytes that were freed."""
+    """Sweep this node's run directories when the last sweep is ten minutes old, and see to retention. Returns the bytes that were freed."""
     mark = settings().runs_dir / ".swept"
     if not settings().runs_dir.is_dir() or (mark.exists() and time.time() - mark.stat().st_mtime < EVERY_S):
         return 0
     mark.touch(mode=0o600)
-    return sweep()
+    freed = sweep()
+    retention.apply_when_due()
+    return freed
 
 
 def sweep() -> int:

@@ -28,7 +28,7 @@ from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY
 from app.engine.steps import job as job_step
 from app.kit.db import database_now, read_session
-from app.ops import broker
+from app.ops import broker, retention
 from app.settings import settings
 from gates.judge import JUDGE_VERSION
 from gates.model import StepKind
@@ -57,6 +57,7 @@ HELP: dict[str, str] = {
     "quadgate_audit_rows_total": "Rows of the audit chain.",
     "quadgate_state_free_bytes": "Free bytes of the file system of the state directory.",
     "quadgate_backup_age_seconds": "Seconds since the last whole and verified backup of this state directory.",
+    "quadgate_retention_age_seconds": "Seconds since all of the retention policy was applied, by a person or by the daily run.",
     "quadgate_build_info": "1, with the versions of program and judge.",
 }
 NAMES = frozenset(HELP)
@@ -147,7 +148,7 @@ def _people(s: Session) -> list[Metric]:
         verdicts.add_metric([gate, verdict], n)
     audit = CounterMetricFamily("quadgate_audit_rows", HELP["quadgate_audit_rows_total"])
     audit.add_metric([], s.scalar(select(AuditHead.seq)) or 0)
-    return [statuses, verdicts, audit]
+    return [statuses, verdicts, audit, _gauge("quadgate_retention_age_seconds", _age(database_now(s), retention.last_run(s)))]
 
 
 def _broker(queues: list[str]) -> list[Metric]:

@@ -17,6 +17,11 @@ _ENDS = ("sha256", "manifest_hash")
 _NO_FILES = frozenset({"token_sha256"})  # of sessions and API tokens
 
 
+def readable(s: Session) -> bool:
+    """Tell whether every judged manifest can be read: else nobody knows all that is referred to."""
+    return all(_manifest(manifest_hash) is not None for manifest_hash in s.scalars(select(VerdictRevision.manifest_hash).distinct()))
+
+
 def referred(s: Session) -> set[str]:
     """Return the SHA-256 of all files that any row refers to, by a column named `...sha256` or `...manifest_hash`, or a judged manifest lists.
 
@@ -36,14 +41,16 @@ def referred(s: Session) -> set[str]:
 
 def listed(manifest_hashes: Iterable[str]) -> set[str]:
     """Return the SHA-256 of the files that stored manifests list. A manifest that cannot be read is told by whoever checks the store."""
-    found: set[str] = set()
-    for manifest_hash in manifest_hashes:
-        try:
-            manifest = json.loads(store.read(manifest_hash.removeprefix("sha256:")))
-            found |= {str(entry["sha256"]).removeprefix("sha256:") for entry in manifest["files"]}
-        except (QuadgateError, ValueError, KeyError, TypeError):
-            continue
-    return found
+    return set().union(*(_manifest(manifest_hash) or () for manifest_hash in manifest_hashes))
+
+
+def _manifest(manifest_hash: str) -> set[str] | None:
+    """Return the SHA-256 of the files that a stored manifest lists, None when it cannot be read."""
+    try:
+        manifest = json.loads(store.read(manifest_hash.removeprefix("sha256:")))
+        return {str(entry["sha256"]).removeprefix("sha256:") for entry in manifest["files"]}
+    except (QuadgateError, ValueError, KeyError, TypeError):
+        return None
 
 
 def rested_on(s: Session, lost: Iterable[str]) -> dict[str, list[str]]:

@@ -41,6 +41,6 @@ def canary() -> None:
 
 @app.task(name="heartbeat")  # type: ignore[untyped-decorator]
 def heartbeat(node: str) -> None:
-    """Show that this node's own queue is worked on, and clear its run directories now and then."""
+    """Show that this node's own queue is worked on, and clean up now and then."""
     nodes.beat(node)
     janitor.sweep_when_due()

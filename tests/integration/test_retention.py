@@ -10,22 +10,25 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from app.accounts.actor import command_line
+from app.accounts.actor import SYSTEM, command_line
 from app.approvals.models import Approval
+from app.attempts import revisions
 from app.attempts.models import Attempt, Sample, StepEvent
 from app.audit import chain
 from app.audit.models import AuditRow
 from app.engine import runs
+from app.engine.models import Canary
 from app.evidence import store
 from app.evidence.models import EvidenceFile
 from app.kit.clock import now
 from app.kit.db import new_id, read_session, write_session
 from app.kit.errors import Forbidden, Refused
-from app.ops import janitor, maintenance, retention
+from app.ops import janitor, maintenance, metrics, retention
 from app.settings import settings
+from gates.canonical import canonical_bytes
 from tests.engine_kit import job_step, make_attempt, steps_of
 from tests.people import Cast
-from tests.scenes import bring, finish
+from tests.scenes import bring, document, finish
 
 LONG_AGO = timedelta(days=2000)
 
@@ -154,6 +157,70 @@ def test_it_waits_for_a_backup_and_takes_an_administrator(cast: Cast) -> None:
         apply()
     with pytest.raises(Forbidden):
         retention.apply(actor=cast.li_wei)
+
+
+def test_a_backup_on_one_node_keeps_retention_from_running_on_another(cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "node-2").mkdir()
+    with maintenance.alone():
+        (tmp_path / "node-2/evidence").symlink_to(settings().evidence_dir)
+        monkeypatch.setattr(settings(), "state_dir", tmp_path / "node-2")  # a state directory of its own, the same database and evidence
+        with pytest.raises(Refused, match="is running"):
+            apply()
+
+
+def test_a_damaged_manifest_makes_no_orphans_of_what_it_lists(cast: Cast) -> None:
+    only_listed = store.put_bytes(b"listed, and no row says so").sha256
+    attempt_id = old()
+    with write_session() as s:
+        listed = {"schema": 1, "files": [{"path": "evidence/x", "sha256": only_listed}]}
+        manifest = store.put_bytes(canonical_bytes(listed)).sha256
+        attempt = s.get_one(Attempt, attempt_id)
+        revisions.add(
+            s, attempt_id=attempt_id, document=document(attempt, "pass"), actor=SYSTEM, manifest_hash=f"sha256:{manifest}", g2_baseline=None
+        )
+    age_the_store()
+    whole = store.path_of(manifest).read_bytes()
+    store.path_of(manifest).chmod(0o600)
+    store.path_of(manifest).write_bytes(whole + b"!")
+    os.utime(store.path_of(manifest), (time.time() - 30 * 86400,) * 2)
+    apply()
+    assert store.path_of(only_listed).exists()
+
+
+def test_nothing_goes_by_itself_unless_the_operator_said_so(cast: Cast) -> None:
+    rehearsal = old(rehearsal=True)
+    settings().runs_dir.mkdir(exist_ok=True)
+    janitor.sweep_when_due()
+    assert kept(rehearsal) == (2, 1, 1)
+    assert "quadgate_retention_age_seconds 1e+09" in metrics.text().decode()
+
+
+def test_once_a_day_where_the_operator_said_so(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings(), "retention_daily", True)
+    first = old(rehearsal=True)
+    settings().runs_dir.mkdir(exist_ok=True)
+    with maintenance.alone():
+        assert retention.apply_when_due() == []  # a backup is being made: later
+    janitor.sweep_when_due()
+    assert kept(first) == (0, 0, 0)
+    with read_session() as s:
+        row = s.scalars(select(AuditRow).where(AuditRow.action == "retention.evidence")).one()
+    assert (row.actor, row.object_id) == (SYSTEM.label, first)
+    second = old(rehearsal=True)
+    assert retention.apply_when_due() == []
+    with write_session() as s:
+        s.get_one(Canary, retention.RUN).returned_at = now() - timedelta(hours=25)
+    assert {removal.attempt_id for removal in retention.apply_when_due()} == {second}
+
+
+def test_a_portion_that_was_not_all_is_no_run_and_goes_on_next_time(cast: Cast) -> None:
+    rehearsal = old(rehearsal=True)
+    assert retention.apply(actor=command_line(), seconds=-1) == []
+    with read_session() as s:
+        assert retention.last_run(s) is None
+    assert {removal.attempt_id for removal in apply()} == {rehearsal}
+    with read_session() as s:
+        assert retention.last_run(s) is not None
 
 
 def staged(attempt_id: str, run: str, *, used: bool = True) -> Path:
