@@ -29,7 +29,8 @@ OVER = (str(RunStatus.FINISHED), str(RunStatus.CANCELED))
 def sweep_when_due() -> int:
     """Sweep this node's run directories when the last sweep is ten minutes old, and see to retention. Returns the bytes that were freed."""
     mark = settings().runs_dir / ".swept"
-    if not settings().runs_dir.is_dir() or (mark.exists() and time.time() - mark.stat().st_mtime < EVERY_S):
+    mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # a node that ran nothing yet sees to retention too
+    if mark.exists() and time.time() - mark.stat().st_mtime < EVERY_S:
         return 0
     mark.touch(mode=0o600)
     freed = sweep()

@@ -189,7 +189,6 @@ def test_a_damaged_manifest_makes_no_orphans_of_what_it_lists(cast: Cast) -> Non
 
 def test_nothing_goes_by_itself_unless_the_operator_said_so(cast: Cast) -> None:
     rehearsal = old(rehearsal=True)
-    settings().runs_dir.mkdir(exist_ok=True)
     janitor.sweep_when_due()
     assert kept(rehearsal) == (2, 1, 1)
     assert "quadgate_retention_age_seconds 1e+09" in metrics.text().decode()
@@ -198,7 +197,6 @@ def test_nothing_goes_by_itself_unless_the_operator_said_so(cast: Cast) -> None:
 def test_once_a_day_where_the_operator_said_so(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings(), "retention_daily", True)
     first = old(rehearsal=True)
-    settings().runs_dir.mkdir(exist_ok=True)
     with maintenance.alone():
         assert retention.apply_when_due() == []  # a backup is being made: later
     janitor.sweep_when_due()
