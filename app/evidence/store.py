@@ -91,6 +91,11 @@ def path_of(sha256: str) -> Path:
     return settings().evidence_dir / sha256[:2] / sha256[2:]
 
 
+def stored_files() -> list[Path]:
+    """Return all files of the evidence store by their final names."""
+    return sorted(settings().evidence_dir.glob("[0-9a-f][0-9a-f]/" + "[0-9a-f]" * 62))
+
+
 def copy_to(sha256: str, target: Path) -> None:
     """Copy stored bytes to a file, hashed on the way: an export never spreads what the store has lost."""
     digest = hashlib.sha256()

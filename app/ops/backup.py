@@ -157,11 +157,6 @@ def sha256_of(name: str) -> str:
     return name.removeprefix(f"{EVIDENCE}/").replace("/", "") if name.startswith(f"{EVIDENCE}/") else ""
 
 
-def stored_files() -> list[Path]:
-    """Return all files of the evidence store by their final names."""
-    return sorted(settings().evidence_dir.glob("[0-9a-f][0-9a-f]/" + "[0-9a-f]" * 62))
-
-
 def _write(dest: Path, credentials: bool) -> None:
     dest.mkdir(mode=0o700, parents=True, exist_ok=True)
     seen = Seen()
@@ -169,7 +164,7 @@ def _write(dest: Path, credentials: bool) -> None:
     files = [_entry(dest, name) for name in made.pop("files")]
     damaged: list[Text] = []
     left_out: list[Text] = []
-    for path in stored_files():
+    for path in store.stored_files():
         sha256, name = path.parent.name + path.name, f"{EVIDENCE}/{path.parent.name}/{path.name}"
         (dest / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:

@@ -32,7 +32,6 @@ from app.evidence.models import EvidenceFile
 from app.kit.db import database_now, read_session, require_database, write_session
 from app.kit.errors import QuadgateError, Refused
 from app.ops import maintenance, references
-from app.ops.backup import stored_files
 from app.settings import settings
 from gates.transitions import RunStatus
 
@@ -188,7 +187,7 @@ def _orphans(s: Session) -> list[str]:
         return []
     kept = references.referred(s)
     before = _orphaned_before()
-    names = {path.parent.name + path.name: path for path in stored_files()}
+    names = {path.parent.name + path.name: path for path in store.stored_files()}
     return sorted(sha256 for sha256, path in names.items() if sha256 not in kept and path.stat().st_mtime < before)
 
 

@@ -115,7 +115,7 @@ def test_evidence_comes_back_byte_for_byte_and_with_modes_that_keep_it(
     with read_session() as s:
         export_bundle(s, attempt_id=attempt_id, dest=tmp_path / "bundle", actor=SYSTEM)
     assert (tmp_path / "bundle/evidence/run-1/gpu01/smart.txt").read_text() == "温度 31 C\n"
-    assert all(path.stat().st_mode & 0o777 == 0o400 for path in backup.stored_files())
+    assert all(path.stat().st_mode & 0o777 == 0o400 for path in store.stored_files())
     with read_session() as s:
         actions = list(s.scalars(select(AuditRow.action).order_by(AuditRow.seq.desc()).limit(1)))
     assert actions == ["service.restore"]
@@ -235,7 +235,7 @@ def test_a_damaged_file_that_nothing_refers_to_costs_nothing_but_itself(state: P
     restored = restore(tmp_path / "copy", actor=command_line())
     assert [text.en for text in restored.damage] == [warning.en for warning in backup.verify(tmp_path / "copy").warnings]
     assert len(restored.damage) == 2
-    assert [path.read_bytes() for path in backup.stored_files()] == [b"good"]
+    assert [path.read_bytes() for path in store.stored_files()] == [b"good"]
     assert make(tmp_path / "later").problems == []
 
 
