@@ -137,7 +137,7 @@ def _of_attempt(rows: _Rows, a: Attempt) -> Iterator[Item]:
         yield _stop_loss(rows, a, verdict)
     if a.rig_cause and a.verdict not in (Verdict.PASS, Verdict.CONDITIONAL, Verdict.FAIL):
         title = pair(N_("Rig cause: {gate}, attempt {number}"), **words)
-        reason = pair(N_("Claimed: {cause} When both parties approve, the attempt does not count."), cause=a.rig_cause)
+        reason = pair(N_("Claimed: “{cause}”. When both parties approve, the attempt does not count."), cause=a.rig_cause)
         yield _item(rows, "rig_cause", a.id, cause_hash(a), title, reason, a)
     yield from (_soak_cause(rows, a, c) for c in rows.causes if c.attempt_id == a.id)
 
@@ -154,7 +154,7 @@ def _soak_cause(rows: _Rows, a: Attempt, c: AttemptCause) -> Item:
     """Return the cause of one event of a soak; agreed, the soak clock restarts there and the attempt is judged again."""
     title = pair(N_("Cause of an event: {gate}, attempt {number}"), gate=a.gate, number=a.number)
     reason = pair(
-        N_("{what}. Cause claimed by {person}: {cause} When both parties approve, the soak clock restarts there and the attempt is judged again."),
+        N_("{what}. Cause claimed by {person}: “{cause}”. When both parties approve, the soak clock restarts there and the attempt is judged again."),
         what=Text.parse(c.what),
         person=c.person,
         cause=c.text,

@@ -39,6 +39,12 @@ def fields_of(params: Mapping[str, Any], locale: str, entered: Mapping[str, str]
     ]
 
 
+def elsewhere(params: Mapping[str, Any], errors: Iterable[FieldProblem]) -> list[FieldProblem]:
+    """Return what is wrong with none of the fields: it stands above the form, since there is no field beside which it could."""
+    names = {field["name"] for field in params.get("form") or ()}
+    return [error for error in errors if error.pointer.strip("/").split("/")[-1] not in names]
+
+
 def _choice(choice: Any, locale: str) -> dict[str, str]:
     if isinstance(choice, Mapping) and "value" in choice:
         return {"value": str(choice["value"]), "title": text_in(choice.get("title") or choice.get("label") or choice["value"], locale)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -50,6 +51,15 @@ def text_in(value: Any, locale: str) -> str:
     if isinstance(value, Mapping) and "en" in value:
         return str(value.get(language_tag(locale)) or value["en"])
     return str(value)
+
+
+_UNITS = r"%|(?:[mµ]?s|min|h|[KMGT]i?B|tok/s|pp)(?![A-Za-z/])|个百分点"
+_BEFORE_A_UNIT = re.compile(rf"(?<=\d) (?={_UNITS})")
+
+
+def unbroken(text: str) -> str:
+    """Return a sentence in which no line begins with a unit whose number ended the line before."""
+    return _BEFORE_A_UNIT.sub("\u00a0", text)
 
 
 def time_of(value: datetime | str | None) -> datetime | None:
@@ -111,7 +121,7 @@ def page(request: Request, template: str, status: int = 200, /, **data: Any) -> 
 
     context: dict[str, Any] = {
         "t": t,
-        "say": lambda value: text_in(value, locale),
+        "say": lambda value: unbroken(text_in(value, locale)),
         "word": lambda kind, value: word(kind, value, locale),
         "by": lambda value: by(value, locale),
         "ago": lambda value: ago(value, locale),

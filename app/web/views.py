@@ -15,7 +15,7 @@ from app.reports.format import duration
 from app.reports.headline import advisory_of
 from app.reports.thresholds import threshold_rows
 from app.reports.words import Words
-from app.web.render import time_of
+from app.web.render import time_of, unbroken
 
 Data = dict[str, Any]
 _BEFORE_A_UNIT = re.compile(r"(?<=\d) (?=[%°µA-Za-z\u4e00-\u9fff])")
@@ -145,7 +145,7 @@ def claimable(attempt: Data) -> bool:
 def verdict_tables(document: Mapping[str, Any], locale: str) -> Data:
     """Return checks, claims and their table arm x claim as rows, formatted as in the printed report."""
     words = Words(language_tag(locale))
-    rows = [check_row(check, words) for check in document["checks"]]
+    rows = [_on_a_page(check_row(check, words)) for check in document["checks"]]
     groups = [{"severity": severity, "rows": [row for row in rows if row["severity"] == severity]} for severity in ("blocking", "advisory")]
     claims = list(document.get("claims") or [])
     intervals = any(row["interval"] for row in rows)  # a gate without any shows no empty column
@@ -155,10 +155,16 @@ def verdict_tables(document: Mapping[str, Any], locale: str) -> Data:
         "beside": advisory_of(rows, words),
         "intervals": intervals,
         "matrix": claims_matrix(claims, words),
-        "claims": claim_rows(claims, words),
+        "claims": [_on_a_page(row) for row in claim_rows(claims, words)],
         "not_tested": agreed,
         "not_asked": others,
     }
+
+
+def _on_a_page(row: Data) -> Data:
+    """Return a row as a page shows it; a rule of this design is no field of the plan that a reader could look up, so it names no source."""
+    source = str(row.get("source") or "")
+    return row | {"reason": unbroken(str(row["reason"] or "")), "source": "" if source.startswith("DESIGN ") else source}
 
 
 def otherwise(told: Data, locale: str) -> Data:

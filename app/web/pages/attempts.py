@@ -17,7 +17,7 @@ from app.kit.errors import BadInput, FieldProblem, NotFound, QuadgateError
 from app.kit.i18n import N_
 from app.reports import usecases as reports
 from app.web import charts, flash, stream, views
-from app.web.forms import PHOTO_LIMITS, Upload, fields_of, named_in, read_form, uploads
+from app.web.forms import PHOTO_LIMITS, Upload, elsewhere, fields_of, named_in, read_form, uploads
 from app.web.lines import all_lines
 from app.web.pages.board import refusal, waiting_for
 from app.web.render import page
@@ -210,6 +210,7 @@ def render_form(
     step = next((step for step in data["steps"] if step["id"] == step_id and step["kind"] == "manual"), None)
     if step is None:
         raise NotFound("no_such_form", N_("This attempt has no form of that id."))
+    wrong = getattr(error, "errors", ())
     return page(
         request,
         "form.html",
@@ -219,7 +220,8 @@ def render_form(
         kept=kept,
         limits=PHOTO_LIMITS,
         name=views.attempt_name(data, who.locale),
-        fields=fields_of(step["params"], who.locale, entered or {}, getattr(error, "errors", ())),
+        fields=fields_of(step["params"], who.locale, entered or {}, wrong),
+        elsewhere=elsewhere(step["params"], wrong),
         marks=views.marks(data["engagement"], simulated=data["simulated"], rehearsal=data["rehearsal"]),
         **refusal(error, who),
     )
