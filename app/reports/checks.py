@@ -12,16 +12,16 @@ from app.reports.words import Words
 from gates.declarations import is_share
 
 _SIGNED = re.compile(r"gain")
-_LIMIT_WORDS = {"rated": ("as rated", "额定值")}
+_LIMIT_WORDS = {"rated": ("the rating", "额定值"), "exact": ("exact", "完全相等")}
 _TIMES = {"ns": 1, "us": 1_000, "ms": 1_000_000}
 _STATUS_ORDER = ("breached", "unknown", "not_tested", "holds", "not_applicable")
 
 
 def value_text(value: Any, unit: str, quantity: str, limits: tuple[Any, ...] = (), language: str = "en") -> str:
-    """Format the value of a check or claim by its unit; text is printed as it is, nothing as "n/a"."""
+    """Format the value of a check or claim by its unit; text is printed as it is, nothing as "n/a" or its Chinese word."""
     got = f.number(value)
     if got is None:
-        return f.MISSING if value in (None, "") else str(value)
+        return str(value) if value not in (None, "") else "无" if f.zh(language) else f.MISSING
     bounds = tuple(limit for limit in map(f.number, limits) if limit is not None)
     if is_share(quantity, unit):
         return f.percent(got, limits=bounds, sign=bool(_SIGNED.search(quantity)))
@@ -116,7 +116,7 @@ def check_row(check: dict[str, Any], words: Words) -> dict[str, Any]:
         "value": shown,
         "value_exact": None if value is None else f.exact(value),
         "limit": limit_text(check.get("limit"), unit, quantity, language),
-        "limit_exact": " .. ".join(f.exact(v) for v in _limits(check)),
+        "limit_exact": " .. ".join(dict.fromkeys(f.exact(v) for v in _limits(check))),  # an exact number has two equal ends
         "interval": interval_text(check, words),
         "interval_is_note": bool(ends) and f.number(ends.get("low")) is None and f.number(ends.get("high")) is None,
         "margin": margin_text(check.get("margin"), unit, quantity, language),
