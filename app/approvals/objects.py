@@ -197,7 +197,7 @@ def _waiver(rows: _Rows, d: Deviation) -> Item:
     label, gate = deviation_views.label(d), d.gate
     title = pair(N_("Waiver {label}, {gate}"), label=label, gate=gate)
     reason = pair(
-        N_("{what} Reason: {reason} Owner: {owner}, due {due}. A waiver changes no verdict and counts as a pass nowhere."),
+        N_("“{what}”. Reason: “{reason}”. Owner: {owner}, due {due}. A waiver changes no verdict and counts as a pass nowhere."),
         what=d.what,
         reason=d.reason,
         owner=d.owner,
@@ -218,7 +218,7 @@ def _wipe(rows: _Rows, w: WipeOrder) -> Item:
         refusal = pair(N_("{label} was rejected, and that ends it: order the wipe anew."), label=label)
     reason = pair(
         N_(
-            "{way}, on {hosts}: {serials}. Ordered by {person}: {reason} All data on these drives is destroyed for good. "
+            "{way}, on {hosts}: {serials}. Ordered by {person}: “{reason}”. All data on these drives is destroyed for good. "
             "It is begun only when both approve."
         ),
         way=in_words("wipe_way", w.way),
