@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from app.accounts.upkeep import close_user
 from app.kit.clock import now
 from app.kit.db import write_session
+from gates.judge import judge
+from tests import scenes
+from tests.bundles import Truth, g3_evidence
 from tests.e2e.browser import Watched, chromium, served, sign_in
 from tests.integration.web_client import DEMO, Browser, demo_engagement
 from tests.people import PASSWORD, Cast
@@ -151,7 +154,7 @@ def test_the_plan_is_sealed_by_a_person_of_each_party(base: str, cast: Cast) -> 
             page = watched.page
             sign_in(page, base, login, PASSWORD)
             page.goto(f"{base}/sign-off?lang=en")
-            page.click("text=Look and decide")
+            page.click("text=Review and decide")
             page.check("input[name=decision][value=approve]")
             page.click("text=Record my decision")
             page.wait_for_url(f"{base}/sign-off")
@@ -172,13 +175,50 @@ def test_pages_fit_a_phone_and_text_can_be_read_in_any_light(base: str, cast: Ca
         for path in ("/", f"/engagements/{engagement}", f"/engagements/{engagement}/plan", "/engagements/new", "/sign-off", "/api/v1/docs"):
             for language in ("zh-CN", "en"):
                 page.goto(f"{base}{path}?lang={language}&theme={theme}")
-                assert page.evaluate("document.documentElement.scrollWidth") <= 390, (path, language)
-                assert page.evaluate(WORST_CONTRAST) >= 4.5, (path, language)
-                assert page.evaluate(BROKEN_NUMBERS) == [], (path, language)
-                assert page.evaluate(CUT_OFF) == 0 or not path.endswith("/plan"), (path, language)
-                small = page.evaluate(TOO_SMALL)
-                assert small == 0
+                fits_a_phone(page, (path, language))
 
+
+def fits_a_phone(page: Page, told: tuple[str, str]) -> None:
+    """Hold a page of 390 px against all that a reader with a thumb needs of it."""
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390, told
+    assert page.evaluate(WORST_CONTRAST) >= 4.5, told
+    assert page.evaluate(BROKEN_NUMBERS) == [], told
+    assert page.evaluate(CUT_OFF) == 0, told
+    assert page.evaluate(TOO_SMALL) == [], told
+
+
+def judged_attempt(cast: Cast) -> str:
+    """Bring an engagement to a G3 that missed its limits, with the document that the judge gives to synthetic evidence; returns its page."""
+    whole = judge(g3_evidence(Truth(drop=0.20)).bundle())
+    told = {key: value for key, value in whole.items() if key not in ("gate", "verdict", "plan_hash", "attempt", "status")}
+    with write_session() as s:
+        engagement = scenes.engage(s, cast)
+        scenes.run(s, cast, engagement, "G1")
+        scenes.run(s, cast, engagement, "G2")
+        return f"/attempts/{scenes.run(s, cast, engagement, 'G3', 'fail', **told).id}"
+
+
+def test_what_was_refused_and_what_was_judged_fits_a_phone_and_paper_has_no_menus(base: str, cast: Cast) -> None:
+    judged = judged_attempt(cast)
+    with chromium() as browser:
+        page = Watched(browser, 390).page
+        sign_in(page, base, "li.wei", PASSWORD)
+        for language in ("zh-CN", "en"):
+            page.goto(f"{base}/engagements/new?lang={language}")
+            page.fill("textarea[name=text]", DEMO.replace("  customer:", "  customer_of_this_joint_test_by_its_legal_name:", 1))
+            page.click("form.card button.primary")
+            expect(page.locator(".note.bad li").first).to_be_visible()
+            fits_a_phone(page, ("a refused file", language))
+            page.goto(f"{base}{judged}?lang={language}")
+            page.evaluate("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
+            fits_a_phone(page, ("a judged attempt", language))
+        page.emulate_media(media="print")
+        assert page.evaluate(PRINTED, [".topbar", ".foot", ".console", ".tools"]) == []
+        assert page.evaluate(PRINTED, ["#verdict", "#checks"]) == ["#verdict", "#checks"]
+
+
+# Which of some parts of a page are seen.
+PRINTED = "(parts) => parts.filter((part) => document.querySelector(part)?.offsetParent)"
 
 # Figures of a table, a list of limits or a meter that stand on more than one line, with a unit of percent.
 BROKEN_NUMBERS = r"""[...document.querySelectorAll(".table td, .limits li > b, .meter .value")].flatMap((e) => {
@@ -191,8 +231,10 @@ BROKEN_NUMBERS = r"""[...document.querySelectorAll(".table td, .limits li > b, .
   return found; })"""
 CUT_OFF = """[...document.querySelectorAll(".scroll")].filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1).length"""
 
-TOO_SMALL = """[...document.querySelectorAll("a.btn, button:not([hidden]), select, input:not([type=hidden])")]
-  .filter((e) => e.offsetParent && e.getBoundingClientRect().height < 18).length"""
+# What a thumb cannot hit: buttons and fields below 38 px (a tick's label is what is hit), links that stand alone below 24 px (WCAG 2.2, 2.5.8).
+TOO_SMALL = """[["a.btn, button:not([hidden]):not(.pill), select, input:not([type=hidden], [type=checkbox], [type=radio])", 38], [".choice", 36],
+  [".crumbs a, .nav a, .foot a, .segment a, .hit, summary", 24]].flatMap(([which, least]) => [...document.querySelectorAll(which)]
+  .filter((e) => e.offsetParent && e.getBoundingClientRect().height < least - 0.5).map((e) => e.outerHTML.slice(0, 120)))"""
 
 # The lowest contrast of any text with its own colour against the nearest painted ground (WCAG 2.2, relative luminance).
 WORST_CONTRAST = re.sub(
