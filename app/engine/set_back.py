@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.attempts.models import Attempt, Step
 from app.engine.claim import MOVING
-from app.engine.models import Canary
+from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY
 from app.kit.db import database_now
 
@@ -29,7 +29,10 @@ def by(s: Session, now: datetime) -> timedelta | None:
 
 
 def move_due(s: Session) -> None:
-    """Let what is due by the clock of before be due by the clock of now. Its canary is to be sent again in the same transaction."""
+    """Let what is due by the clock of before be due by the clock of now, and no node be heard from later than now: a dead one would have hours left.
+
+    Its canary is to be sent again in the same transaction.
+    """
     now = database_now(s)
     if (step := by(s, now)) is None:
         return
@@ -44,3 +47,5 @@ def move_due(s: Session) -> None:
             here.result = {**(here.result or {}), "ask_at": (datetime.fromisoformat(ask_at) - step).isoformat()}
         if here.expected_end_at is not None:
             here.expected_end_at -= step
+    for node in s.scalars(select(Node).where(Node.heartbeat_at > now).with_for_update()):
+        node.heartbeat_at = min(now, node.heartbeat_at - step)

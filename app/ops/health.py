@@ -87,5 +87,7 @@ def _database() -> Answer:
 def _fresh(at: datetime, seen: datetime | None, what: str) -> Answer:
     if seen is None:
         return Answer(False, f"never yet: {what}")
-    age = max(0.0, (at - seen).total_seconds())
-    return Answer(age <= FRESH_S, f"{what} {age:.0f} s ago")
+    age = (at - seen).total_seconds()
+    if age < -FRESH_S:
+        return Answer(False, f"{what} {-age:.0f} s ahead of the clock, which was set back; not since then")
+    return Answer(age <= FRESH_S, f"{what} {max(0.0, age):.0f} s ago")

@@ -100,16 +100,16 @@ def _work(s: Session) -> list[Metric]:
     returned = s.scalar(select(Canary.returned_at).where(Canary.name == CANARY))
     beats = GaugeMetricFamily("quadgate_node_heartbeat_age_seconds", HELP["quadgate_node_heartbeat_age_seconds"], labels=["node"])
     for node in s.scalars(select(Node).order_by(Node.name)):
-        beats.add_metric([node.name], _age(now, node.heartbeat_at))
+        beats.add_metric([node.name], _sign_age(now, node.heartbeat_at))
     return [
         _gauge("quadgate_due_attempts", due),
-        _gauge("quadgate_oldest_due_seconds", _age(now, oldest, never=0.0)),
+        _gauge("quadgate_oldest_due_seconds", _age(now, oldest)),
         _gauge("quadgate_held_leases", held),
-        _gauge("quadgate_lease_age_seconds", _age(now, since_claim, never=0.0)),
+        _gauge("quadgate_lease_age_seconds", _age(now, since_claim)),
         _lateness(s, now),
         _gauge("quadgate_lost_contact_attempts", lost),
-        _gauge("quadgate_lost_contact_seconds", _age(now, since, never=0.0)),
-        _gauge("quadgate_canary_age_seconds", _age(now, returned)),
+        _gauge("quadgate_lost_contact_seconds", _age(now, since)),
+        _gauge("quadgate_canary_age_seconds", _sign_age(now, returned)),
         beats,
     ]
 
@@ -179,7 +179,7 @@ def _backup_age() -> float:
 
     try:
         note: dict[str, Any] = json.loads((settings().state_dir / BACKUP_NOTE).read_bytes())
-        return _age(now(), datetime.fromisoformat(note["made_at"]))
+        return _sign_age(now(), datetime.fromisoformat(note["made_at"]))
     except (OSError, ValueError, KeyError, TypeError):
         return NEVER_S
 
@@ -193,5 +193,10 @@ def _gauge(name: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, HELP[name], value=float(value))
 
 
-def _age(now: datetime, seen: datetime | None, *, never: float = NEVER_S) -> float:
-    return never if seen is None else max(0.0, (now - seen).total_seconds())
+def _age(now: datetime, since: datetime | None) -> float:
+    return 0.0 if since is None else max(0.0, (now - since).total_seconds())
+
+
+def _sign_age(now: datetime, seen: datetime | None) -> float:
+    """Return the age of a sign of life. One that lies ahead of the clock, which was set back, is as old as it lies ahead: fresh it is not."""
+    return NEVER_S if seen is None else abs((now - seen).total_seconds())

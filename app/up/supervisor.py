@@ -300,7 +300,7 @@ class Supervisor:
 
 def beat_argv(state: Path) -> list[str]:
     """Return the command of the scheduler: it keeps no schedule file, since there is one static entry."""
-    options = ["-s", str(state / "beat"), "--scheduler", "celery.beat:Scheduler", "--pidfile=", "--loglevel", "WARNING"]
+    options = ["-s", str(state / "beat"), "--scheduler", "app.worker.steady:Steady", "--pidfile=", "--loglevel", "WARNING"]
     return [sys.executable, "-m", "celery", "-A", "app.worker.app", "beat", *options]
 
 

@@ -39,10 +39,14 @@ def shorten() -> None:
 
 
 def bend_clock() -> None:
-    """Add the offset of the file `clock` (seconds) to every clock of the controller: its own, and the database's, which is on the same machine."""
+    """Add the offset of the file `clock` (seconds) to every clock of the controller: its own, beat's, and the database's on the same machine."""
+    from celery.schedules import BaseSchedule
+
     from app.kit import clock, db
 
     now, database_now = clock.now, db.database_now
+    scheduled = BaseSchedule.now
+    BaseSchedule.now = lambda schedule: scheduled(schedule) + offset()
     clock.now = lambda: now() + offset()
     db.database_now = lambda session: database_now(session) + offset()
 

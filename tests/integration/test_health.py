@@ -65,6 +65,17 @@ def test_a_canary_of_ten_minutes_ago_is_none(working: None) -> None:
     assert wrong() == ["canary"]
 
 
+def test_a_canary_and_a_heartbeat_from_before_the_clock_was_set_back_are_none(working: None) -> None:
+    ahead = now() + timedelta(hours=2)
+    with write_session() as s:
+        s.merge(Canary(name="engine", sent_at=ahead, returned_at=ahead))
+        s.merge(Node(name="here", heartbeat_at=ahead))
+    assert wrong() == ["canary", "heartbeat"]
+    assert "ahead of the clock" in health.look().answers["canary"].detail
+    assert numbers()["quadgate_canary_age_seconds"] > 7000
+    assert numbers()["quadgate_node_heartbeat_age_seconds{here}"] > 7000
+
+
 def test_a_node_that_fell_silent_is_none(working: None) -> None:
     with write_session() as s:
         s.merge(Node(name="here", heartbeat_at=now() - timedelta(minutes=10)))

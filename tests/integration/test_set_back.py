@@ -10,8 +10,8 @@ import pytest
 from app.attempts.models import Attempt, Step
 from app.engine import hints, nodes, tick
 from app.engine.advance import advance
-from app.engine.models import Canary
-from app.kit.db import database_now, write_session
+from app.engine.models import Canary, Node
+from app.kit.db import database_now, read_session, write_session
 from tests.engine_kit import attempt_of, job_step, make_attempt, steps_of
 
 
@@ -33,6 +33,17 @@ def test_what_was_due_soon_by_the_clock_of_before_is_due_soon_by_that_of_now(
     for at in (attempt_of(attempt_id).next_due_at, datetime.fromisoformat((step.result or {})["ask_at"]), step.expected_end_at):
         assert at is not None
         assert (due - at > timedelta(hours=1)) if moved else at == due
+
+
+def test_a_node_that_died_before_the_clock_was_set_back_is_not_alive_for_hours(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints, "publish", lambda *_args, **_kw: True)
+    nodes.beat("gone")
+    with write_session() as s:
+        s.merge(Canary(name=nodes.CANARY, sent_at=database_now(s) + timedelta(hours=2)))
+        s.merge(Node(name="gone", heartbeat_at=database_now(s) + timedelta(hours=2)))
+    tick.tick()
+    with read_session() as s:
+        assert s.get_one(Node, "gone").heartbeat_at <= database_now(s)
 
 
 def test_a_job_whose_time_was_set_by_a_move_that_spanned_the_way_back_is_asked_after_the_time_that_it_was_given(state: Path) -> None:
