@@ -29,7 +29,7 @@ class Settings(BaseSettings):
     public_url: str = ""  # the address that people type, when a proxy stands before the pages
     default_locale: str = "zh_CN"  # of pages and the API for whoever asks for no language: zh_CN or en
     secure_cookies: bool = False  # true: browsers send the session over https only
-    alive_file: str = ""  # of a container: touched by worker, beat and runner whenever something was done
+    alive_file: str = ""  # touched by worker, beat and runner of a container, and by beat of `quadgate up`, whenever something was done
     log_format: str = "text"  # of the long-running parts: text, or json with one object a line
     otlp_endpoint: str = ""  # of an OpenTelemetry collector (OTLP over HTTP), e.g. http://collector:4318; empty: no traces, nothing loaded
     tick_seconds: float = 1.0  # how often the engine looks for work

@@ -72,13 +72,13 @@ def stale(s: Session, now: datetime, after_s: float = NODE_STALE_S) -> list[str]
     return list(s.scalars(select(Node.name).where(*silent)))
 
 
-def heartbeat_age_s(s: Session, node: str) -> float | None:
-    """Return how long ago a node last did something, None when it never did."""
-    row = s.get(Node, node)
-    return None if row is None else (database_now(s) - row.heartbeat_at).total_seconds()
+def signs(s: Session, node: str) -> tuple[datetime | None, datetime | None]:
+    """Return when the canary last came back and when a node last did something: who waits for the next compares, since the clock may be set."""
+    canary, row = s.get(Canary, CANARY), s.get(Node, node)
+    return canary.returned_at if canary else None, row.heartbeat_at if row else None
 
 
 def canary_age_s(s: Session) -> float | None:
-    """Return how long ago the canary last came back, None when it never did."""
+    """Return how long ago the canary last came back, None when it never did; one from ahead of the clock is as old as it lies ahead."""
     row = s.get(Canary, CANARY)
-    return None if row is None or row.returned_at is None else (database_now(s) - row.returned_at).total_seconds()
+    return None if row is None or row.returned_at is None else abs((database_now(s) - row.returned_at).total_seconds())

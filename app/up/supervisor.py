@@ -16,6 +16,7 @@ from sqlalchemy.exc import OperationalError
 
 from app.engine import hints, marker, nodes
 from app.engine.runner import HOST_PROGRAM
+from app.kit import alive
 from app.kit.db import read_session
 from app.kit.errors import QuadgateError, Refused
 from app.kit.i18n import N_
@@ -28,6 +29,7 @@ from gates.text import Text
 
 log = logging.getLogger("quadgate.up")
 START_S, CANARY_LATE_S, BROKER_MUTE_S, LOOK_S, AGAIN_S = 60.0, 90.0, 5.0, 0.3, 2.0
+BEAT_LATE_S = 30.0  # without a tick: sooner than the worker is blamed for hearing none
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Supervisor:
         self._began = 0.0
         self._written: dict[str, int] = {}  # the parts as the record of them on the disk says
         self._answered = 0.0  # when the broker was last known to answer
+        self._worker_silence, self._beat_silence = alive.Silence(), alive.Silence()
+        self._beat_unheard: tuple[int | None, int | None] = (None, None)  # beat's process id and its file, before this process sent anything
 
     def start(self, *, web: bool = True, wait: bool = True) -> None:
         """Start everything and, with `wait`, return when a canary came back and the pages answer.
@@ -69,7 +73,7 @@ class Supervisor:
             self._began = time.monotonic()
             self._start_broker()
             self._start("worker", worker_argv(self._settings.node))
-            self._start("beat", beat_argv(self._state))
+            self._start("beat", beat_argv(self._state), QUADGATE_ALIVE_FILE=str(self._beat_file))
             if web:
                 self._start("web", web_server.argv(self._settings.web_host, self._settings.web_port))
             self._watcher = threading.Thread(target=self._watch, name="supervisor", daemon=True)
@@ -214,13 +218,14 @@ class Supervisor:
                 raise self._failed("broker")
             time.sleep(0.02)
 
-    def _start(self, name: str, argv: list[str]) -> None:
+    def _start(self, name: str, argv: list[str], **more: str) -> None:
         environment = {
             **os.environ,
             leftovers.SUPERVISED: str(self._state),
             "QUADGATE_STATE_DIR": str(self._state),
             "QUADGATE_BROKER_URL": self._settings.broker_url,
             "PYTHONUNBUFFERED": "1",
+            **more,
         }
         part = Part(name, argv, environment=environment, cwd=ROOT, log=self._state / "log" / f"{name}.log")
         with self._guard:
@@ -242,14 +247,17 @@ class Supervisor:
                 log.warning("the parts could not all be looked after, which is tried again in %s s: %s", AGAIN_S, error)
 
     def _look_after(self) -> None:
-        """Start parts again that ended, a broker that lives out of reach, and a worker that lives and does nothing."""
+        """Start parts again that ended, a broker that lives out of reach, and a scheduler or a worker that lives and does nothing."""
         again = [part.name for part in self._parts.values() if part.look_after()]  # each of them, not only up to the first
         if again:
             log.warning("ended and started again: %s", ", ".join(again))
         if self._mute():
             log.warning("the broker lives and has not answered on its socket for %s s: it is started again", BROKER_MUTE_S)
             self._parts["broker"].stop(5)
-        if self._deaf():
+        if self._stuck():
+            log.warning("the scheduler lives and has sent nothing for %s s: it is started again", BEAT_LATE_S)
+            self._parts["beat"].kill_family()
+        elif self._deaf():
             log.warning("no canary came back for %s s: the worker is started again", CANARY_LATE_S)
             self._parts["worker"].stop(5)
         pids = self.pids()
@@ -265,16 +273,32 @@ class Supervisor:
             return False
         return time.monotonic() - self._answered > BROKER_MUTE_S
 
+    @property
+    def _beat_file(self) -> Path:
+        return self._state / "beat.alive"
+
+    def _stuck(self) -> bool:
+        """Tell whether beat lives and sends nothing. One that has just been started has more time for its first tick."""
+        beat = self._parts.get("beat")
+        if beat is None or not beat.alive():
+            return False
+        sign = beat.pid, alive.touched(self._beat_file)
+        if sign[0] != self._beat_unheard[0]:
+            self._beat_unheard = sign
+        return self._beat_silence.seconds(sign) > (CANARY_LATE_S if sign == self._beat_unheard else BEAT_LATE_S)
+
     def _deaf(self) -> bool:
+        """Tell whether the worker lives and does nothing, though beat sends. All its children in long work are none: they renew their leases."""
         worker = self._parts.get("worker")
-        if worker is None or not worker.alive() or worker.lived_s() < CANARY_LATE_S:
+        if worker is None or not worker.alive():
             return False
         try:
             with read_session() as s:
-                ages = (nodes.canary_age_s(s), nodes.heartbeat_age_s(s, self._settings.node))
+                signs = nodes.signs(s, self._settings.node)
         except OperationalError:  # the database is away or busy: that says nothing about the worker, and the watch goes on
             return False
-        return all(age is None or age > CANARY_LATE_S for age in ages)  # all children in long work are no silence: they renew their leases
+        pids = self.pids()
+        return self._worker_silence.seconds((*signs, pids.get("worker"), pids.get("beat"))) > CANARY_LATE_S  # one that is new gets its time
 
     def _wait_until_healthy(self) -> None:
         deadline = time.monotonic() + START_S

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery.signals import after_task_publish, setup_logging, task_postrun, worker_process_init, worker_ready
+from celery.signals import after_task_publish, beat_init, setup_logging, task_postrun, worker_process_init, worker_ready
 
 from app.engine import nodes
 from app.engine.hints import TICK, celery_app
@@ -42,6 +42,12 @@ def _own_database(**_: Any) -> None:
 def _enrol_node(**_: Any) -> None:
     """Let the tick know that this node has a worker, and watch that it does anything."""
     nodes.beat(settings().node, began=True)
+    deaf.watch()
+
+
+@beat_init.connect  # type: ignore[untyped-decorator]
+def _watch_scheduler(**_: Any) -> None:
+    """Watch that this scheduler sends anything."""
     deaf.watch()
 
 

@@ -47,6 +47,15 @@ def kill_beat(strike: Strike) -> bool:
     return _kill_part(strike, "beat")
 
 
+def stop_beat(strike: Strike) -> bool:
+    """SIGSTOP of the scheduler, which lives and sends nothing."""
+    pid = strike.fleet.supervisor.pids().get("beat")
+    if pid is None:
+        return False
+    os.kill(pid, signal.SIGSTOP)
+    return True
+
+
 def kill_web(strike: Strike) -> bool:
     """SIGKILL of the web server."""
     return _kill_part(strike, "web")
@@ -204,6 +213,7 @@ def _later(seconds: float, what: Callable[[], object]) -> None:
 FAULTS: dict[str, Callable[[Strike], bool]] = {
     "SIGKILL worker": kill_worker,
     "SIGKILL beat": kill_beat,
+    "SIGSTOP beat": stop_beat,
     "SIGKILL web": kill_web,
     "SIGKILL playbook host": kill_host,
     "SIGKILL probe": kill_probe,

@@ -87,6 +87,7 @@ class Fleet:
         supervisor.worker_argv = lambda node: _lane_argv(WORKER_ARGV(node))
         supervisor.beat_argv = lambda state: _lane_argv(BEAT_ARGV(state))
         supervisor.START_S = 240.0
+        supervisor.BEAT_LATE_S = 4.0
         part.BACK_OFF_MAX_S = 1.0  # it is killed all the time
         return supervisor.Supervisor()
 

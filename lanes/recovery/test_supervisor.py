@@ -125,6 +125,19 @@ def test_a_broker_that_lives_but_lost_its_socket_is_started_again(service: Super
     assert service.restarts()["broker"] == 1
 
 
+def test_a_scheduler_that_is_stopped_is_replaced_the_worker_is_not_and_work_goes_on(service: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    from app.up import supervisor
+
+    before = service.pids()
+    monkeypatch.setattr(supervisor, "BEAT_LATE_S", 3.0)
+    os.kill(before["beat"], signal.SIGSTOP)
+    wait_for(lambda: service.pids().get("beat") not in (None, before["beat"]))
+    attempt_id = make_attempt(playbook_step())  # the tick alone finds it
+    wait_for(lambda: ended(attempt_of(attempt_id)))
+    assert (service.restarts()["beat"], service.restarts()["worker"]) == (1, 0)
+    assert service.pids()["worker"] == before["worker"]
+
+
 def test_what_a_killed_supervisor_left_is_ended_and_what_a_living_one_runs_is_not(state: Path) -> None:
     code = "from app.up import Supervisor; import time; s = Supervisor(); s.start(web=False, wait=False); print('up', flush=True); time.sleep(600)"
     first = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
