@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import typer
 
-from app.commands.language import say
 from app.kit.errors import BadInput
 from app.kit.i18n import N_
 from app.kit.terminal import on_end
+
+log = logging.getLogger("quadgate.runner")
 
 
 def register(app: typer.Typer) -> None:
@@ -28,5 +30,5 @@ def runner() -> None:
     logs.configure(settings().log_format)
     service = Runner(Path(settings().runner_socket))
     on_end(lambda *_: service.over.set())
-    say(N_("Playbook hosts are started on {path}; a signal ends this when the last of them has ended"), path=settings().runner_socket)
+    log.info("playbook hosts are started on %s; a signal ends this when the last of them has ended", settings().runner_socket)
     service.serve()

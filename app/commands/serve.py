@@ -19,11 +19,10 @@ def serve(
     port: Annotated[int, typer.Option(help=N_("Port to listen on; the default is QUADGATE_WEB_PORT."))] = 0,
 ) -> None:
     """Serve until a signal comes."""
-    import uvicorn
-
+    from app.server import run
     from app.settings import settings
     from app.up.web import require_free
 
     where, at = host or settings().web_host, port or settings().web_port
     require_free(where, at)  # uvicorn would say it in English, and end with 1, which reads as a verdict
-    uvicorn.run("app.main:app", host=where, port=at, server_header=False)
+    run(where, at)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
 import structlog
@@ -28,7 +31,7 @@ _SHARED: list[Any] = [
 
 
 def configure(form: str, *, level: int = logging.INFO) -> None:
-    """Send every logger of this process to standard error, as `text` or `json`. QUADGATE_LOG=debug shows all of it."""
+    """Send every logger, warning and uncaught error of this process to standard error, as `text` or `json`. QUADGATE_LOG=debug shows all of it."""
     if os.environ.get("QUADGATE_LOG") == "debug":
         level = logging.DEBUG
     as_json = form == "json"
@@ -51,6 +54,15 @@ def configure(form: str, *, level: int = logging.INFO) -> None:
             logger.propagate = True
     for name in QUIET:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
+    logging.captureWarnings(True)
+    sys.excepthook = _uncaught
+    threading.excepthook = lambda args: _uncaught(args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Write down what ends this process or a thread of it, in the form of every other line."""
+    if not issubclass(kind, KeyboardInterrupt | SystemExit):
+        logging.getLogger("quadgate").critical("ended by an error that nothing caught", exc_info=(kind, error, trace))
 
 
 @contextmanager

@@ -325,7 +325,7 @@ class Supervisor:
 def beat_argv(state: Path) -> list[str]:
     """Return the command of the scheduler: it keeps no schedule file, since there is one static entry."""
     options = ["-s", str(state / "beat"), "--scheduler", "app.worker.steady:Steady", "--pidfile=", "--loglevel", "WARNING"]
-    return [sys.executable, "-m", "celery", "-A", "app.worker.app", "beat", *options]
+    return [sys.executable, "-m", "celery", "-q", "-A", "app.worker.app", "beat", *options]
 
 
 def worker_argv(node: str) -> list[str]:
@@ -336,6 +336,7 @@ def worker_argv(node: str) -> list[str]:
         sys.executable,
         "-m",
         "celery",
+        "-q",  # no banner: each line of a log is an event
         "-A",
         "app.worker.app",
         "worker",

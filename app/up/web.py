@@ -12,8 +12,7 @@ from gates.system_words import said
 
 def argv(host: str, port: int) -> list[str]:
     """Return the command of the web server."""
-    where = ["--host", host, "--port", str(port)]
-    return [sys.executable, "-m", "uvicorn", "app.main:app", *where, "--no-server-header", "--timeout-graceful-shutdown", "3"]
+    return [sys.executable, "-m", "app.server", host, str(port)]
 
 
 def require_free(host: str, port: int) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from typing import Any
 
-from celery.signals import after_task_publish, beat_init, setup_logging, task_postrun, worker_process_init, worker_ready
+from celery.exceptions import SecurityWarning
+from celery.signals import after_task_publish, beat_init, celeryd_init, setup_logging, task_postrun, worker_process_init, worker_ready
 
 from app.engine import nodes
 from app.engine.hints import TICK, celery_app
@@ -13,6 +16,7 @@ from app.kit.db import engine_for
 from app.settings import settings
 from app.worker import deaf
 
+log = logging.getLogger("quadgate.worker")
 app = celery_app(settings().broker_url)
 app.set_current()
 app.conf.update(
@@ -29,6 +33,16 @@ app.conf.update(
 def _our_logs(**_: Any) -> None:
     """Keep Celery from setting up logs of its own."""
     logs.configure(settings().log_format)
+
+
+@celeryd_init.connect  # type: ignore[untyped-decorator]
+def _our_lines(**_: Any) -> None:
+    """Let the worker's first word and its last be lines of our log too: Celery writes both past it, to the terminal that it takes for granted."""
+    from celery.apps import worker
+
+    logs.configure(settings().log_format)
+    warnings.filterwarnings("ignore", category=SecurityWarning)  # root with pickle runs what a message says; ours are JSON
+    worker.safe_say = lambda said, *_: log.info("%s", said)
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
+import threading
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +18,10 @@ from app.kit import logs
 def _root_logger_as_before() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
+    hooks = sys.excepthook, threading.excepthook
     yield
+    sys.excepthook, threading.excepthook = hooks
+    logging.captureWarnings(False)
     root.handlers[:] = handlers
     root.setLevel(level)
 
@@ -68,3 +74,19 @@ def test_a_trace_names_the_line_and_never_the_variables(form: str, capsys: pytes
         logging.getLogger("quadgate.test").exception("it failed")
     said = capsys.readouterr().err
     assert ("test_logs.py" in said, "marzipan-canary-4711" in said) == (True, False)
+
+
+def test_warnings_and_errors_that_nothing_caught_are_lines_too(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure("json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logging.captureWarnings(False)
+        logging.captureWarnings(True)  # the test runner records warnings itself, so ours is put on top
+        warnings.warn("old ways", DeprecationWarning, stacklevel=1)
+    thread = threading.Thread(target=lambda: 1 // 0)
+    thread.start()
+    thread.join()
+    sys.excepthook(ValueError, ValueError("at last"), None)
+    warned, divided, ended = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert "old ways" in warned["event"]
+    assert ("ZeroDivisionError" in divided["exception"], "at last" in ended["exception"]) == (True, True)
