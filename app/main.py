@@ -8,13 +8,16 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from app.api.app import create_api
+from app.api.problems import unavailable
 from app.kit import logs
+from app.kit.db import is_away
 from app.kit.errors import NotFound, QuadgateError
 from app.kit.i18n import N_
 from app.settings import ROOT, settings
@@ -22,9 +25,14 @@ from app.web import health
 from app.web.asgi import BODY_LIMIT, TOO_LARGE, BodyLimit, PlainAddress, Shell
 from app.web.pages import account, approvals, attempts, board, door, downloads, judgements, register, revise, whatif, wipes
 from app.web.render import problem_page
-from app.web.security import SignInNeeded, sign_in_url
+from app.web.security import SignInNeeded, sign_in_url, stranger
 
 log = logging.getLogger("quadgate.web")
+
+
+UNKNOWN = N_(
+    "The database went away or was busy for too long. Whether what you sent was carried out is not known: look at it before you send it again."
+)
 
 
 class Broken(QuadgateError):  # noqa: N818 - the names are the words of the house
@@ -50,6 +58,16 @@ class TooLarge(QuadgateError):  # noqa: N818
 def too_large_page(request: Request, limit: int) -> Response:
     """Return the page of a body that is larger than `limit` MiB, in the reader's language."""
     return problem_page(request, TooLarge("too_large", TOO_LARGE, limit=limit))
+
+
+def away_page(request: Request, error: SQLAlchemyError) -> Response:
+    """Return the page of a database that is away or busy, which asks it for nothing. Raises any other error of the database."""
+    told = unavailable(request, error, UNKNOWN)
+    if not hasattr(request.state, "visitor"):
+        request.state.visitor = stranger(request)
+    response = problem_page(request, told)
+    response.headers["Retry-After"] = str(told.retry_after_s)
+    return response
 
 
 @asynccontextmanager
@@ -108,10 +126,17 @@ def _handle_errors(web: FastAPI) -> None:
     def _validation(request: Request, _error: RequestValidationError) -> Response:
         return problem_page(request, Unfit(422))
 
+    web.add_exception_handler(SQLAlchemyError, away_page)  # type: ignore[arg-type]
+
     @web.exception_handler(Exception)
     def _broken(request: Request, error: Exception) -> Response:
+        if isinstance(error, SQLAlchemyError) and is_away(error):  # it failed the page of another error
+            return away_page(request, error)
         log.error("request %s failed", request.scope.get("state", {}).get("request_id", ""), exc_info=error)
-        sentence = N_("Something failed inside the service. What you sent was not carried out. Tell the operator the request id below.")
+        sentence = N_(
+            "Something failed inside the service. Look whether what you sent was carried out before you send it again. "
+            "Tell the operator the request id."
+        )
         return problem_page(request, Broken("internal", sentence))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import re
 import secrets
 import uuid
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import delete, event, update
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.accounts import repository, throttle
@@ -20,14 +22,16 @@ from app.accounts.passwords import check_new, hash_password, matches, outdated
 from app.accounts.roles import PARTIES, Permission, Role
 from app.audit.chain import record
 from app.kit.clock import now
-from app.kit.db import is_id, new_id, write_session, writes
+from app.kit.db import is_away, is_id, new_id, said, write_session, writes
 from app.kit.errors import BadInput, FieldProblem, Forbidden, NotFound
 from app.kit.i18n import LOCALES, N_
 from gates.text import seen
 
+log = logging.getLogger("quadgate.accounts")
 IDLE = timedelta(minutes=30)
 ABSOLUTE = timedelta(hours=12)
 SEEN_EVERY = timedelta(minutes=1)  # how coarse the time of the last sight is: a page must not write for each request
+NOTE_PATIENCE_MS = 200  # for which the note of a sight waits for other writers
 LONGEST_TOKEN_DAYS = 366
 LONGEST_TOKEN_NAME = 80  # characters; the column's width
 
@@ -181,12 +185,20 @@ def too_soon(wait: timedelta) -> Forbidden:
 
 
 def _note(s: Session, statement: object) -> None:
-    """Write down that somebody was seen: in the caller's transaction when it writes, else in a short one of its own."""
+    """Write down that somebody was seen: in the caller's transaction when it writes, else in a short one of its own.
+
+    That one is left out where the database is busy or away: nobody's request waits for it, or fails by it.
+    """
     if writes(s):
         s.execute(statement)  # type: ignore[call-overload]
         return
-    with write_session() as own:
-        own.execute(statement)  # type: ignore[call-overload]
+    try:
+        with write_session(patience_ms=NOTE_PATIENCE_MS) as own:
+            own.execute(statement)  # type: ignore[call-overload]
+    except SQLAlchemyError as error:
+        if not is_away(error):
+            raise
+        log.info("that somebody was seen was not written down, since the database is busy or away: %s", said(error))
 
 
 def count_after_rollback(s: Session, login: str) -> None:

@@ -16,7 +16,7 @@ DESCRIPTION = """Create an engagement, start a gate, follow it, fetch verdict, e
 
 Every error is `application/problem+json` with a stable `code`, a sentence in the language of `Accept-Language`, and the `request_id`.
 Lists are paged by cursor and `Link`. A POST takes an `Idempotency-Key`: the same key and body give the first answer again."""
-STATUSES = (400, 401, 403, 404, 405, 409, 412, 413, 415, 422, 428, 500)
+STATUSES = (400, 401, 403, 404, 405, 409, 412, 413, 415, 422, 428, 500, 503)
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": "Problem", "content": {problems.MEDIA_TYPE: {}}}
     for status in STATUSES

@@ -9,11 +9,14 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from app.kit.errors import BadInput, QuadgateError
+from app.kit.db import is_away, said
+from app.kit.errors import BadInput, QuadgateError, Unavailable
 from app.kit.i18n import N_, language_tag, negotiate, translate
+from app.web.security import SAFE_METHODS
 from gates.system_words import of_words
 from gates.text import Text
 
@@ -26,9 +29,20 @@ SENTENCES: dict[int, tuple[str, str]] = {
     405: ("method_not_allowed", N_("{path} does not take {method}.")),
     406: ("not_acceptable", N_("The answer cannot be given in the wanted form.")),
     422: ("bad_request", N_("The request does not fit: each entry of errors says where and why.")),
-    500: ("internal", N_("Something failed inside the service; nothing was changed by this request. Tell the operator the request id.")),
+    500: (
+        "internal",
+        N_(
+            "Something failed inside the service. Look whether this request was carried out before you send it again. "
+            "Tell the operator the request id."
+        ),
+    ),
 }
 OTHER = ("http", N_("The request could not be answered (HTTP {status})."))
+UNREAD = N_("The database is away or busy, so this could not be read. Ask again in some seconds.")
+UNKNOWN = N_(
+    "The database went away or was busy for too long. Whether this request was carried out is not known: look, or send it again with the same "
+    "Idempotency-Key, which does it once at most."
+)
 FIELD_WORDS: dict[str, str] = {
     "missing": N_("This field is missing."),
     "extra_forbidden": N_("There is no field of this name; check its spelling."),
@@ -103,8 +117,18 @@ def of_error(request: Request, error: QuadgateError) -> Response:
     """Return the problem document of an error of the service."""
     locale = locale_of(request)
     errors = [{"pointer": e.pointer, "code": error.code, "message": e.text(locale)} for e in error.errors] if isinstance(error, BadInput) else []
-    headers = {"WWW-Authenticate": 'Bearer realm="quadgate"'} if error.status == 401 else None
+    headers = {"WWW-Authenticate": 'Bearer realm="quadgate"'} if error.status == 401 else {}
+    if isinstance(error, Unavailable):
+        headers["Retry-After"] = str(error.retry_after_s)
     return problem(request, error.status, error.code, error.text(locale), errors, headers)
+
+
+def unavailable(request: Request, error: SQLAlchemyError, unknown: str) -> Unavailable:
+    """Return what is told of a database that is away or busy: `unknown` of a request that may have changed something. Raises any other error."""
+    if not is_away(error):
+        raise error
+    log.warning("request %s met a database that is away or busy: %s", request.scope.get("state", {}).get("request_id", ""), said(error))
+    return Unavailable("database_away", UNREAD if request.method in SAFE_METHODS else unknown)
 
 
 def of_status(request: Request, status: int, headers: dict[str, str] | None = None) -> Response:
@@ -147,6 +171,10 @@ def install(api: FastAPI) -> None:
             fields.append({"pointer": _pointer(found["loc"]), "code": found["type"], "message": translate(words, locale, **context)})
         code, sentence = SENTENCES[422]
         return problem(request, 422, code, translate(sentence, locale), fields)
+
+    @api.exception_handler(SQLAlchemyError)
+    async def _database(request: Request, error: SQLAlchemyError) -> Response:
+        return of_error(request, unavailable(request, error, UNKNOWN))
 
     @api.exception_handler(Exception)
     async def _internal(request: Request, error: Exception) -> Response:

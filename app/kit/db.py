@@ -7,6 +7,7 @@ once with "database is locked" in spite of the busy time-out. One request or tas
 from __future__ import annotations
 
 import logging
+import sqlite3
 import uuid as _stdlib_uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,6 +19,8 @@ from typing import Any
 import uuid_utils
 from sqlalchemy import JSON, DateTime, Engine, MetaData, String, create_engine, event, make_url, text
 from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import DeclarativeBase, Session, mapped_column
 from sqlalchemy.types import TypeDecorator
 
@@ -28,6 +31,10 @@ from app.settings import settings
 log = logging.getLogger("quadgate.database")
 Transactions = Callable[[], AbstractContextManager[Session]]  # opens one short transaction after another: `write_session` at the edge
 _AFTER = "after_commit"
+BUSY_MS = 30_000  # how long a statement waits for SQLite's one writer
+_NO_FAULT_OF_OURS = frozenset(  # of SQLite; its others tell of a statement that is wrong
+    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL}
+)
 
 NAMING = {
     "ix": "ix_%(column_0_label)s",
@@ -89,20 +96,28 @@ def id_column(**kw: Any) -> Any:
 def engine_for(url: str) -> Engine:
     """Return the engine of a database URL, with SQLite set to WAL, full synchronisation and foreign keys."""
     if url.startswith("sqlite"):
-        engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False})
+        engine = create_engine(url, connect_args={"timeout": BUSY_MS / 1000, "check_same_thread": False})
 
         @event.listens_for(engine, "connect")
         def _pragmas(connection: Any, _record: Any) -> None:
             connection.isolation_level = None  # we say BEGIN ourselves
             cursor = connection.cursor()
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000"):
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={BUSY_MS}"):
                 cursor.execute(f"PRAGMA {pragma}")
             cursor.close()
 
         @event.listens_for(engine, "begin")
         def _begin(connection: Any) -> None:
-            mode = connection.get_execution_options().get("quadgate_begin", "DEFERRED")
-            connection.exec_driver_sql(f"BEGIN {mode}")
+            options = connection.get_execution_options()
+            begin = f"BEGIN {options.get('quadgate_begin', 'DEFERRED')}"
+            if (patience_ms := options.get("quadgate_patience_ms")) is None:
+                connection.exec_driver_sql(begin)
+                return
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={patience_ms}")
+            try:
+                connection.exec_driver_sql(begin)
+            finally:  # who has begun waits for no other writer, and the next user of the connection has all its patience again
+                connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_MS}")
 
         return engine
     return create_engine(url, pool_pre_ping=True, pool_size=5)
@@ -146,15 +161,17 @@ def read_session(*, one_moment: bool = False) -> Iterator[Session]:
 
 
 @contextmanager
-def write_session() -> Iterator[Session]:
+def write_session(*, patience_ms: int | None = None) -> Iterator[Session]:
     """Open a session for writing; commits when the block ends well, rolls back when it does not. Then does what was asked for by `after_commit`.
 
-    Raises Refused where there is no database.
+    Raises Refused where there is no database. `patience_ms`: how long it waits for who writes now, for what may as well not be written.
     """
     require_database()
-    engine = engine_for(settings().database_url).execution_options(quadgate_begin="IMMEDIATE")
+    engine = engine_for(settings().database_url).execution_options(quadgate_begin="IMMEDIATE", quadgate_patience_ms=patience_ms)
     with Session(engine, expire_on_commit=False) as session:
         with session.begin():
+            if patience_ms is not None and engine.dialect.name == "postgresql":
+                session.execute(text(f"SET LOCAL lock_timeout = {int(patience_ms)}"))
             yield session
         later: list[Callable[[Transactions], None]] = session.info.pop(_AFTER, [])
     for work in later:
@@ -162,6 +179,26 @@ def write_session() -> Iterator[Session]:
             work(write_session)
         except Exception:
             log.exception("what was to follow a commit failed; what was committed stands")
+
+
+def is_away(error: BaseException) -> bool:
+    """Tell whether an error says that the database is away, cut off or busy.
+
+    Whether what was asked of it was done is unknown then: a COMMIT that was carried out ends so too when its answer is lost.
+    """
+    if isinstance(error, PoolTimeout):
+        return True
+    if not isinstance(error, DBAPIError):
+        return False
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF in _NO_FAULT_OF_OURS
+    return error.connection_invalidated or isinstance(error, OperationalError)
+
+
+def said(error: BaseException) -> str:
+    """Return the database's own words of an error, for a log: the whole of it quotes the statement with its values."""
+    return str(getattr(error, "orig", None) or error)
 
 
 def after_commit(session: Session, work: Callable[[Transactions], None]) -> None:

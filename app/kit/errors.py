@@ -57,6 +57,13 @@ class QuadgateError(Exception):
         return self.text("en")
 
 
+class Unavailable(QuadgateError):
+    """The database is away, cut off or busy (`kit.db.is_away`). What was being done may or may not have been done."""
+
+    status = 503
+    retry_after_s: ClassVar[int] = 5
+
+
 class BadInput(QuadgateError):
     """The input is malformed or against the schema; `errors` names each field."""
 

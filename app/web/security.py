@@ -97,6 +97,15 @@ def visitor(request: Request) -> Visitor:
         with read_session() as s:
             found = accounts.actor_of_session(s, token)
     actor, csrf = found if found else (None, "")
+    return _at_the_page(request, actor, csrf)
+
+
+def stranger(request: Request) -> Visitor:
+    """Return who is at the page as far as the request itself tells it: for the page that says that the database is away."""
+    return _at_the_page(request, None, "")
+
+
+def _at_the_page(request: Request, actor: Actor | None, csrf: str) -> Visitor:
     chosen = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
     if chosen:
         locale = known(chosen)
