@@ -84,14 +84,15 @@ def look(s: Session) -> Seen:
     """Look at what is due and was not hinted, or so long ago that its hint may be lost."""
     now = database_now(s)
     places = _Places(s, now)
-    rows = places.look(_hintable(now))
     recent = and_(
         Attempt.last_enqueued_at >= now - timedelta(seconds=HINT_AGAIN_S), Attempt.last_enqueued_at <= now + timedelta(seconds=HINT_AGAIN_S)
     )
     hinted = select(Attempt.node, _kind().label("kind")).select_from(Attempt).outerjoin(Step, _AT).where(*_due(now), recent).subquery()
     out: Counter[str] = Counter()
     for node, kind, count in s.execute(select(hinted.c.node, hinted.c.kind, func.count()).group_by(hinted.c.node, hinted.c.kind)):
-        out[hints.queue_of(places.of(node), kind)] += count
+        for _ in range(count):  # what was hinted and not taken up yet was dealt as well, so it is counted before anything else is
+            out[hints.queue_of(places.of(node), kind)] += 1
+    rows = places.look(_hintable(now))
     return Seen(now, rows, out, sight.untold(s, places.takers, _due(now)))
 
 
@@ -139,25 +140,39 @@ def _hintable(now: datetime) -> list[ColumnElement[bool]]:
 
 
 class _Places:
-    """Where due work is to be done: on its own node, or here when that one is silent."""
+    """Where due work is to be done: on its own node; what has none, or a silent one, where the fewest attempts are."""
 
     def __init__(self, s: Session, now: datetime) -> None:
         silent = stale(s, now)
         self._s, self.takers, self._quiet = s, sight.takers(s, silent), set(stale(s, now, CANCEL_STALE_S))
-        living = list(s.scalars(select(Node.name).where(Node.name.not_in(silent)).order_by(Node.heartbeat_at.desc())))
+        rows = s.execute(select(Node.name, Node.silent_since).where(Node.name.not_in(silent)).order_by(Node.heartbeat_at.desc())).all()
+        living = [row.name for row in rows]
         self._here = settings().node if settings().node in living or not living else living[0]
+        self._well = [row.name for row in rows if row.silent_since is None]  # who is missing only may be dead: nothing new is dealt to it
+        self._attempts: Counter[str] | None = None
 
     def of(self, node: str | None, *, cancel: bool = False) -> str:
-        """Return the node that is to do the work of this one: of a silent one who sees its evidence, this one before others.
+        """Return the node that is to do the work of this one. An attempt stays where it is dealt to, a soak for 72 h.
 
         `cancel`: the work is to end an attempt, which waits for nobody and needs no evidence.
         """
-        if cancel or node is None:
+        if cancel:
             return node if node and node not in self._quiet else self._here
+        if node is None:
+            return self._deal(self._well)
         others = self.takers.get(node)
-        if others is None:
-            return node
-        return others[0] if others and self._here not in others else self._here
+        return node if others is None else self._deal([name for name in others if name in self._well] or others)
+
+    def _deal(self, among: Sequence[str]) -> str:
+        """Return which of these nodes has the fewest attempts, this one before others, and count one more there."""
+        if len(among) < 2:
+            return next(iter(among), self._here)
+        if self._attempts is None:
+            counts = select(Attempt.node, func.count()).where(movable(), Attempt.node.is_not(None)).group_by(Attempt.node)
+            self._attempts = Counter({str(node): count for node, count in self._s.execute(counts)})
+        chosen = min(among, key=lambda name: (self._attempts[name], name != self._here))
+        self._attempts[chosen] += 1
+        return chosen
 
     def look(self, conditions: Sequence[ColumnElement[bool]]) -> list[Due]:
         """Return attempts in the order of their turn: the oldest of every engagement, then the second of each."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ from app.engine import due, events, hints, marker, nodes, runs
 from app.engine.advance import advance
 from app.engine.claim import claim
 from app.engine.models import Node
-from app.engine.policy import CANCEL_STALE_S, NODE_STALE_S, SECOND_LOOK_S
+from app.engine.policy import CANCEL_STALE_S, NODE_STALE_S, SECOND_LOOK_S, SILENT_S
 from app.engine.tick import tick
 from app.kit.db import database_now, read_session, write_session
 from app.ops import health
@@ -157,6 +158,44 @@ def test_a_cancel_needs_no_evidence_and_is_carried_out_by_any_node(far: Path, ne
 def health_of_evidence() -> tuple[bool, str]:
     answer = health.look().answers["evidence"]
     return answer.ok, answer.detail
+
+
+def dealt(*attempts: str) -> Counter[str]:
+    """Return how many of these attempts would be hinted now to each node."""
+    with read_session() as s:
+        return Counter(row.node for row in due.look(s).rows if row.attempt_id in attempts)
+
+
+def put(node: str | None, count: int) -> list[str]:
+    """Make due attempts of a node; None: of none yet, as a restore leaves them."""
+    made = [make_attempt(playbook_step()) for _ in range(count)]
+    with write_session() as s:
+        for attempt_id in made:
+            s.get_one(Attempt, attempt_id).node = node
+    return made
+
+
+def test_attempts_of_no_node_are_dealt_to_the_nodes_with_the_fewest(far: Path) -> None:
+    nodes.beat("near")
+    assert dealt(*put(None, 12)) == {"far": 6, "near": 6}
+
+
+def test_what_a_node_has_already_counts_and_so_does_what_was_hinted_and_not_taken_up(far: Path) -> None:
+    nodes.beat("near")
+    put("far", 4)
+    hinted, fresh = put(None, 3), put(None, 5)
+    with write_session() as s:
+        due.stamp(s, [row for row in due.look(s).rows if row.attempt_id in hinted])
+    assert dealt(*fresh) == {"far": 2, "near": 3}
+
+
+def test_attempts_of_a_silent_node_are_dealt_to_those_who_see_its_evidence_and_none_to_one_that_is_missing(far: Path) -> None:
+    for node in ("gone", "near", "missing", "far"):
+        nodes.beat(node)
+    theirs = put("gone", 10)
+    fall_silent("gone", NODE_STALE_S + 1)
+    fall_silent("missing", SILENT_S + 1)
+    assert dealt(*theirs) == {"far": 5, "near": 5}
 
 
 def test_a_clock_that_jumps_forward_makes_nobody_a_silent_node_before_a_second_look(far: Path) -> None:
