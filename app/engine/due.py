@@ -164,13 +164,13 @@ class _Places:
         return node if others is None else self._deal([name for name in others if name in self._well] or others)
 
     def _deal(self, among: Sequence[str]) -> str:
-        """Return which of these nodes has the fewest attempts, this one before others, and count one more there."""
+        """Return which of these nodes has the fewest attempts (whoever asks: two ticks decide alike), and count one more there."""
         if len(among) < 2:
             return next(iter(among), self._here)
         if self._attempts is None:
             counts = select(Attempt.node, func.count()).where(movable(), Attempt.node.is_not(None)).group_by(Attempt.node)
             self._attempts = Counter({str(node): count for node, count in self._s.execute(counts)})
-        chosen = min(among, key=lambda name: (self._attempts[name], name != self._here))
+        chosen = min(among, key=lambda name: (self._attempts[name], name))
         self._attempts[chosen] += 1
         return chosen
 
