@@ -32,6 +32,8 @@ CANCELS = (  # kind and status of the step at which a person cancels
     *(("judge", "pending"), ("judge", "deciding")),  # deciding: it is judged, and not yet written
     ("report", "pending"),  # to be refused: a verdict that is reached stays reached
 )
+UNSEEN = (("playbook", "running"), ("judge", "deciding"))  # of these only the worker itself can tell
+STEPS = tuple(f"{kind}/{status}" for kind, status in CANCELS if (kind, status) not in UNSEEN)  # where every kind of fault is counted
 REFUSED, GONE, DECIDING, WAITING = "refused", "gone", "judge/deciding", "manual/waiting"
 
 

@@ -170,7 +170,7 @@ class Fleet:
                 return moved  # stopped by us
             seen = (step.key if step else "end", f"{attempt.status}/{step.status if step else ''}")
             if seen != soak.seen:
-                soak.seen = seen
+                soak.seen, soak.place = seen, f"{step.kind}/{step.status}" if step else ""
                 moved.append((soak, f"{seen[0]} {seen[1]}"))
             if attempt.status == "error":
                 self._retry(soak, attempt.problem or {})

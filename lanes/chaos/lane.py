@@ -156,7 +156,7 @@ class Lane:
             if faults:
                 self._let_fate_strike()
                 for soak, where in moved:
-                    if self.dice.random() < AT_BOUNDARY / rarely:
+                    if soak.place in self.table.few() or self.dice.random() < AT_BOUNDARY / rarely:
                         self._strike(soak, where)
                 if time.monotonic() > strike_at and self.fleet.open():
                     self._strike(self.dice.choice(self.fleet.open()), "at random")
@@ -229,6 +229,9 @@ class Lane:
 
     def _count(self, at: float, fault: str, where: str, attempt: str, whose: tuple[str, ...] = ()) -> None:
         self.table.injected[fault] += 1
+        struck = whose or (attempt,)  # of a fault of the whole service: the attempt at whose boundary it struck
+        for place in {where} if fault == "cancel" else {soak.place for soak in self.fleet.soaks if soak.id in struck}:
+            self.table.struck[fault, place] += 1
         self.struck.append(ends.Struck(at, fault, whose))
         self._say(f"{fault:<42} {where:<26} {attempt[-6:]}")
 

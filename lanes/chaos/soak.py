@@ -33,6 +33,7 @@ class Soak:
     canceled_at: float = 0.0  # when that was accepted (monotonic); 0 when nobody could note it
     gone_at: float = 0.0  # and when its end was written
     seen: tuple[str, str] = ("", "")  # step and its status
+    place: str = ""  # the same as a boundary: kind of the step / its status
     cuts: int = 0  # connections to its target that were cut in fact
     born: float = field(default_factory=time.monotonic)
     ended_s: float | None = None

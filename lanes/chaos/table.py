@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lanes.chaos.ends import Cancels
 from lanes.chaos.findings import DOUBLED, LOST, WRONG
 
 HEAD = ("fault", "injected", "lost", "doubled", "wrong verdicts")
+SEVERAL = 2  # faults that each boundary is to meet, and boundaries that each fault is to strike at
 COLUMNS = ((LOST, 2), (DOUBLED, 3), (WRONG, 4))
 
 
 class Table:
     """Counts by fault. What goes wrong with an attempt is counted under every fault that struck while it lived."""
 
-    def __init__(self, faults: Iterable[str], at: Iterable[str] = ()) -> None:
+    def __init__(self, faults: Iterable[str], at: Iterable[str] = (), steps: Sequence[str] = ()) -> None:
         self.injected: Counter[str] = Counter(dict.fromkeys(faults, 0))
         self.found: Counter[tuple[str, str]] = Counter()
+        self.steps = steps  # the boundaries, as kind/status of the step
+        self.struck: Counter[tuple[str, str]] = Counter()  # fault and boundary at which who was struck stood
         self.not_run: dict[str, str] = {}
         self.total: Counter[str] = Counter()
         self.canceled: Counter[str] = Counter(dict.fromkeys(at, 0))  # accepted cancels by kind/status of the step
@@ -38,6 +41,15 @@ class Table:
         """Return the kind/status of steps at which no cancel was tried yet."""
         return [where for where in self.canceled if not self.canceled[where] and not self.refused[where]]
 
+    def few(self) -> list[str]:
+        """Return the boundaries that too few different faults struck at. A cancel is asked for at each of them anyway."""
+        return [step for step in self.steps if sum(bool(self.struck[fault, step]) for fault in self.injected if fault != "cancel") < SEVERAL]
+
+    def narrow(self) -> list[str]:
+        """Return the faults that struck more than once, and at too few boundaries."""
+        wide = {fault: sum(bool(self.struck[fault, step]) for step in self.steps) for fault in self.injected}
+        return [fault for fault, count in self.injected.items() if count > 1 and wide[fault] < SEVERAL]
+
     @property
     def clean(self) -> bool:
         """Tell whether nothing was lost, doubled or judged wrongly."""
@@ -54,8 +66,7 @@ class Table:
         if any(fault == "none" for fault, _ in self.found):
             rows.append(("none", "", *(str(self.found["none", kind]) for kind, _ in COLUMNS)))
         rows.append(("all", str(self.injected.total()), *(str(self.total[kind]) for kind, _ in COLUMNS)))
-        widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD))]
-        lines = ["  ".join(cell.ljust(w) if n == 0 else cell.rjust(w) for n, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
+        lines = [*_aligned(rows), *(self._by_step() if self.steps else [])]
         if self.canceled:
             lines.append("canceled at: " + ", ".join(f"{where} {count}" for where, count in self.canceled.items()))
         if self.refused:
@@ -68,3 +79,14 @@ class Table:
         if self.walked:
             lines.append(f"engagements from G1 to G4: {self.walked}; a gate was tried before its time {self.knocks} times, and stayed shut")
         return [*lines, *(f"NOT RUN: {fault}: {why}" for fault, why in self.not_run.items() if not self.injected[fault])]
+
+    def _by_step(self) -> list[str]:
+        """Return the table of faults by boundaries: kinds of step above their statuses."""
+        heads = [("struck at", *(step.partition("/")[part] for step in self.steps)) for part in (0, 2)]
+        counts = [(fault, *(str(self.struck[fault, step] or "-") for step in self.steps)) for fault in self.injected]
+        return ["", *_aligned([heads[0], ("", *heads[1][1:]), *counts]), ""]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(w) if n == 0 else cell.rjust(w) for n, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]

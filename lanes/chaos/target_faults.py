@@ -84,7 +84,7 @@ def kill_ssh(status: str) -> Callable[[Strike], bool]:
         soak, wire = strike.soak, strike.fleet.wire
         if soak is None or wire is None or not soak.real or soak.seen[0] != "soak" or not soak.seen[1].endswith(f"/{status}"):
             return False
-        strike.whose = (soak.id,)
+        strike.whose = tuple(one.id for one in strike.fleet.open() if one.real)  # one server is before all of them, and a round asks several
         return wire.kill()
 
     kill.__doc__ = f"Kill the connection of a real sshd while a job is {status} behind it."

@@ -17,7 +17,7 @@ from tests.integration.ssh_lab import sshd
 from tests.ports import free_port
 
 ADDRESS = "127.0.1.1"
-KILLED = {"starting": "SSH killed in start", "collecting": "SSH killed in collect"}  # by the status of the job's step
+KILLED = {"starting": "SSH killed in start", "polling": "SSH killed in poll", "collecting": "SSH killed in collect"}  # by status of the step
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import fcntl
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,10 +19,11 @@ from app.engine.models import HostLock
 from app.kit.clock import now
 from app.kit.db import write_session
 from app.settings import settings
-from lanes.chaos import checks, page
+from lanes.chaos import checks, page, whole
 from lanes.chaos.ends import JUDGED_MEANWHILE, UNDER_FAULTS_S, Struck
 from lanes.chaos.soak import Asked, Soak
 from lanes.chaos.table import Table
+from lanes.chaos.target_faults import kill_ssh
 from lanes.chaos.witness import EMITTED, WITNESSED, notebook
 from tests.engine_kit import job_step, make_attempt, steps_of
 from tests.scenes import bring
@@ -142,6 +145,42 @@ def test_a_held_job_lock_and_an_altered_audit_row_are_found(soak: Soak) -> None:
         assert row is not None
         row.action = "another"
     assert [finding.kind for finding in checks.of_all()] == [checks.LOST]
+
+
+def test_a_run_shows_nothing_when_a_boundary_met_one_fault_or_a_fault_struck_at_one_boundary() -> None:
+    table = Table(["SIGKILL worker", "SIGKILL web", "cancel"], steps=("job/starting", "judge/pending"))
+    for fault, step in (("SIGKILL worker", "job/starting"), ("SIGKILL web", "job/starting"), ("cancel", "judge/pending"), ("SIGKILL web", "end")):
+        table.injected[fault] += 2
+        table.struck[fault, step] += 1
+    table.struck["SIGKILL web", "judge/pending"] += 1
+    assert (table.few(), table.narrow()) == (["judge/pending"], ["SIGKILL worker", "cancel"])
+    never = whole.short_of(table, None, 5.0, long=False)[0]
+    assert "2 different faults at judge/pending" in never
+    assert "SIGKILL worker at 2 boundaries" in never
+    table.struck["SIGKILL worker", "judge/pending"] += 1
+    assert (table.few(), table.narrow()) == ([], ["cancel"])
+    rows = [line.split() for line in table.lines()]
+    assert ["struck", "at", "job", "judge"] in rows
+    assert ["SIGKILL", "worker", "1", "1"] in rows
+
+
+def test_a_run_that_takes_too_long_fails_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "It took 901 s, and 900 s are the most."
+    assert said in whole.short_of(Table([]), None, 901.0, long=False)
+    assert said not in whole.short_of(Table([]), None, 901.0, long=True)
+    monkeypatch.setenv("QUADGATE_CHAOS_SLOWER", "2")
+    assert not any(line.startswith("It took") for line in whole.short_of(Table([]), None, 901.0, long=False))
+
+
+def test_a_killed_connection_strikes_all_that_are_asked_behind_that_server(soak: Soak) -> None:
+    """A round asks several targets by one playbook."""
+    other, local = replace(soak, id="other", real=True), replace(soak, id="local")
+    mine = replace(soak, real=True, seen=("soak", "running/polling"))
+    wire = SimpleNamespace(kill=lambda: True)
+    strike: Any = SimpleNamespace(soak=mine, whose=(), fleet=SimpleNamespace(wire=wire, open=lambda: [mine, other, local]))
+    assert kill_ssh("polling")(strike)
+    assert strike.whose == (mine.id, "other")
+    assert not kill_ssh("collecting")(strike)
 
 
 def test_the_page_says_what_ran_and_whether_it_held(tmp_path: Path) -> None:
