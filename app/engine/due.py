@@ -170,8 +170,9 @@ class _Places:
         if self._attempts is None:
             counts = select(Attempt.node, func.count()).where(movable(), Attempt.node.is_not(None)).group_by(Attempt.node)
             self._attempts = Counter({str(node): count for node, count in self._s.execute(counts)})
-        chosen = min(among, key=lambda name: (self._attempts[name], name))
-        self._attempts[chosen] += 1
+        have = self._attempts
+        chosen = min(among, key=lambda name: (have[name], name))
+        have[chosen] += 1
         return chosen
 
     def look(self, conditions: Sequence[ColumnElement[bool]]) -> list[Due]:
