@@ -152,9 +152,29 @@ def test_a_retry_after_an_overdue_job_waits_for_as_long_again() -> None:
         row = {"spec": {"timeout_s": limit, "params": {"kind": "run"}}, "result": memo, "title": title, "status": status, "try_no": 1}
         return SimpleNamespace(now=began + timedelta(seconds=seconds), current=SimpleNamespace(**row, expected_end_at=began + timedelta(seconds=60)))
 
-    look = job_module._still_running
-    assert look(after(expected + limit, memo), memo).trouble is None
-    assert look(after(expected + limit + 1, memo), memo).trouble.code == "job_overdue"
+    def looks(memo: dict[str, Any], begin: int, end: int) -> Any:
+        """Look at the job every 30 s, as its memory says."""
+        for second in range(begin, end + 1, 30):
+            at = after(second, memo)
+            outcome = job_module._still_running(at, {**memo, "ask_at": at.now.isoformat(), "ask_s": 30.0})
+            memo = outcome.step["result"]
+        return outcome
+
+    end = int(expected)
+    assert looks(memo, end, end + limit).trouble is None
+    assert looks(memo, end, end + limit + 30).trouble.code == "job_overdue"
     asked = job_module._ask_again(after(1000, memo, "pending")).step["result"]
-    assert look(after(1000 + limit, asked), asked).trouble is None
-    assert look(after(1000 + limit + 1, asked), asked).trouble.code == "job_overdue"
+    assert looks(asked, 1000, 1000 + limit).trouble is None
+    assert looks(asked, 1000, 1000 + limit + 60).trouble.code == "job_overdue"
+
+
+def test_a_clock_that_was_set_forward_by_hours_makes_no_job_overdue() -> None:
+    began, limit = now(), 600
+    memo: dict[str, Any] = {counting.SINCE: began.isoformat(), "expected_s": 60.0, "ask_at": began.isoformat(), "ask_s": 10.0}
+    row = {"spec": {"timeout_s": limit, "params": {"kind": "run"}}, "title": {"en": "Run 1", "zh-CN": "第 1 轮"}, "status": "collecting", "try_no": 1}
+    for hours in (2, 8, 10):  # each time between two looks
+        at = SimpleNamespace(now=began + timedelta(hours=hours), current=SimpleNamespace(**row, result=memo, expected_end_at=began))
+        outcome = job_module._still_running(at, memo)
+        assert outcome.trouble is None
+        memo = {**outcome.step["result"], "ask_s": 10.0}
+    assert 0 < memo["overtime_s"] < limit

@@ -37,6 +37,8 @@ from gates.transitions import Event, RunStatus
 START, POLL, COLLECT = "start", "poll", "collect"
 LATE = "late"  # in a step's memory: by how many seconds its last polls began late, the newest last (read by app/ops/metrics.py)
 LATE_KEPT = 8
+OVERTIME = "overtime_s"  # in a step's memory: for how long its job was seen running beyond its expected end
+LOOK_S = 60  # what a look itself may take, beside the wait for it
 BYTES = "journal_bytes"  # in a step's memory: of its journals by the last poll
 BEFORE = "before"  # in a step's memory: [{job, said}], the jobs that ended before they could measure anything
 
@@ -82,7 +84,7 @@ def _is_known(ctx: Ctx) -> bool:
 
 def _ask_again(ctx: Ctx) -> Outcome:
     """Go on with a job after a retry: at once, or at the expected end of a run, since no playbook runs while a cell is measured."""
-    memo = {**drive.memo_of(ctx), "misses": 0, "asked_since": ctx.now.isoformat()}
+    memo = {**drive.memo_of(ctx), "misses": 0, "asked_since": ctx.now.isoformat(), OVERTIME: 0.0}
     end = ctx.current.expected_end_at
     outcome = _later(ctx, memo, 0.0 if _is_soak(ctx) or end is None else max(0.0, (end - ctx.now).total_seconds()))
     outcome.step.update(try_no=ctx.current.try_no + 1, problem=None, finished_at=None)
@@ -276,13 +278,26 @@ def _still_running(ctx: Ctx, memo: dict[str, Any]) -> Outcome:
     expected = float(memo["expected_s"])
     elapsed = (ctx.now - datetime.fromisoformat(memo[counting.SINCE])).total_seconds()
     asked = (ctx.now - datetime.fromisoformat(memo["asked_since"])).total_seconds() if "asked_since" in memo else elapsed
-    if min(elapsed - expected, asked) > slack_s(ctx.current.spec):
-        return failed(words.job_overdue(title_of(ctx.current), round(elapsed - expected)), result=memo)
     left = expected - elapsed
+    memo = {**memo, OVERTIME: _overtime_s(ctx, memo, -left)}
+    if min(memo[OVERTIME], asked) > slack_s(ctx.current.spec):
+        return failed(words.job_overdue(title_of(ctx.current), round(-left)), result=memo)
     if _is_soak(ctx):
         return _later(ctx, memo, min(rounds.interval_s(expected), left + RUN_MARGIN_S) if left > 0 else rounds.interval_s(expected))
     late = min(elapsed, expected + asked)  # a clock that was set forward by hours makes nobody wait for a share of them after a person's word
     return _later(ctx, memo, run_again_s(late if memo.get("sure") else 2 * late))
+
+
+def _overtime_s(ctx: Ctx, memo: Mapping[str, Any], beyond: float) -> float:
+    """Return for how long a job was seen running beyond its expected end, look by look: at most `beyond` s, which is what the clock says.
+
+    A look stands for little more than what was waited for it: a clock that was set forward by hours makes no job late.
+    """
+    if beyond <= 0 or "ask_at" not in memo:
+        return max(0.0, beyond)
+    waited = float(memo.get("ask_s", 0.0))
+    since = (ctx.now - datetime.fromisoformat(memo["ask_at"])).total_seconds() + waited
+    return min(beyond, float(memo.get(OVERTIME, 0.0)) + min(max(since, 0.0), 2 * waited + LOOK_S))
 
 
 def _collected(ctx: Ctx, ended: drive.Ended) -> Outcome:
