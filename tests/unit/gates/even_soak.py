@@ -53,9 +53,9 @@ class Soak:
         self.start = int(phase["started_ns"])
         told = planned_disturbances(next(step for step in steps(self.evidence.plan) if step.key == "soak"))
         self.evidence.json("soak", "job.json", lambda d: d["soak"].update(told), repack=False)
-        self.evidence.lines(
-            "soak", "phases.jsonl", lambda rows: [{**r, "ended_ns": self.start + 2 * END} if r["phase"] == "soak" else r for r in rows]
-        )
+        over = self.start + 2 * END
+        self.evidence.lines("soak", "phases.jsonl", lambda rows: [{**r, "ended_ns": over} if r["phase"] == "soak" else r for r in rows])
+        self.evidence.json("soak", "exit.json", lambda d: d.update(ended_ns=over, ended_wall_ns=d["ended_wall_ns"] - d["ended_ns"] + over))
 
     def load(
         self,
