@@ -195,9 +195,8 @@ def _wait_or_ask(ctx: Ctx) -> Outcome:
     """Ask when it is time: a soak is polled, a measured run is asked for its pack when it should be over."""
     memo = drive.memo_of(ctx)
     wait = (datetime.fromisoformat(memo["ask_at"]) - ctx.now).total_seconds()
-    if (
-        wait > (given := float(memo.get("ask_s", math.inf))) + set_back.SET_BACK_S
-    ):  # a move spanned a clock's way back: its time is of the clock before
+    given = float(memo.get("ask_s", math.inf))
+    if wait > given + set_back.SET_BACK_S:  # a move spanned a clock's way back: its time is of the clock before
         return _later(ctx, memo, given)
     if wait > (rounds.early_s(float(memo["expected_s"])) if ctx.beside and _is_soak(ctx) else 0.0):
         return Outcome(due_s=wait)
