@@ -148,7 +148,7 @@ def _people(s: Session) -> list[Metric]:
         verdicts.add_metric([gate, verdict], n)
     audit = CounterMetricFamily("quadgate_audit_rows", HELP["quadgate_audit_rows_total"])
     audit.add_metric([], s.scalar(select(AuditHead.seq)) or 0)
-    return [statuses, verdicts, audit, _gauge("quadgate_retention_age_seconds", _age(database_now(s), retention.last_run(s)))]
+    return [statuses, verdicts, audit, _gauge("quadgate_retention_age_seconds", _sign_age(database_now(s), retention.last_run(s)))]
 
 
 def _broker(queues: list[str]) -> list[Metric]:
