@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,22 @@ class Controller:
         argv = [sys.executable, "-m", "lanes.recovery.controller", attempt_id]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT, env={**os.environ, **self._named})
+
+    @contextmanager
+    def held(self, attempt_id: str) -> Iterator[None]:
+        """Let its process stand still, with no playbook under way.
+
+        A controller that cleans up ends what carries the attempt's mark on its machine, which is here that of both.
+        """
+        assert self.process is not None
+        while True:
+            self.process.send_signal(signal.SIGSTOP)
+            if not marker.carriers(attempt_id):
+                break
+            self.process.send_signal(signal.SIGCONT)
+            wait_for(lambda: not marker.carriers(attempt_id), said="the end of a playbook")
+        yield
+        self.process.send_signal(signal.SIGCONT)
 
     def kill(self, attempt_id: str) -> None:
         """End its process and all that it has under way, playbook hosts and what they run, by SIGKILL."""
