@@ -136,7 +136,7 @@ class Lane:
         soaks = self.fleet.launch(WAVE, real=1)
         fated = self.dice.sample([soak.id for soak in soaks[1:]], len(FATES))  # the first is that of the real Ansible, whose connection is killed
         self.fates = dict(zip(fated, FATES, strict=True))
-        self.cut = (soaks[0], min(KILLED, key=lambda status: self.table.injected[KILLED[status]]))  # of the real Ansible, killed once
+        self.cut = (soaks[0], min(KILLED, key=lambda status: self.table.injected[KILLED[status]]))  # of the real Ansible
         self.reader = self.fleet.watch(next(soak for soak in soaks[1:] if soak.id not in self.fates))
         for soak in soaks:
             if self.fates.get(soak.id) == "cancel":
@@ -183,7 +183,8 @@ class Lane:
             if fate and fate != "cancel" and self.dice.random() < DIE_AT_A_LOOK:
                 self._hit(fate, soak, "while its job runs")
         if self.cut and self.dice.random() < CUT_AT_A_LOOK and self._hit(KILLED[self.cut[1]], self.cut[0], "by killing a real sshd"):
-            self.cut = None
+            never = next((status for status in KILLED if not self.table.injected[KILLED[status]]), None)
+            self.cut = (self.cut[0], never) if never else None  # once a wave, and more often while one of them never struck
 
     def _count_hits(self) -> None:
         """Count what struck at a boundary inside a move since the last look."""
