@@ -79,11 +79,11 @@ def merged(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def short_engagement(folder: Path, **targets: Any) -> Path:
-    """Write the demo's engagement file with the short plan, and with other targets where asked."""
+def short_engagement(folder: Path, plan: dict[str, Any] | None = None, **targets: Any) -> Path:
+    """Write the demo's engagement file with the short plan, and with further differences of the plan and other targets where asked."""
     document = yaml.safe_load((ROOT / "app/demo/engagement.yaml").read_text(encoding="utf-8"))
     document["targets"] = merged(document["targets"], {"engine": {"port": free_port()}})  # of its own: what else runs here may have the shipped one
-    document["plan"] = merged(document["plan"], SHORT)
+    document["plan"] = merged(merged(document["plan"], SHORT), plan or {})
     document["targets"] = merged(document["targets"], targets)
     path = folder / "engagement.yaml"
     path.write_text(yaml.safe_dump(document, allow_unicode=True, sort_keys=False), encoding="utf-8")
@@ -111,9 +111,19 @@ def demo(tmp_path: Path) -> Callable[..., dict[str, Any]]:
 def demo_in(folder: Path) -> Callable[..., dict[str, Any]]:
     """Return the function of the fixture `demo` for a folder of one's own."""
 
-    def run(*arguments: str, **targets: Any) -> dict[str, Any]:
+    def run(*arguments: str, plan: dict[str, Any] | None = None, **targets: Any) -> dict[str, Any]:
         out = Path(os.environ.get("QUADGATE_LANE_OUT", str(folder))) / folder.name
-        command = [str(QUADGATE), "demo", "--out", str(out), "--soak", "40", "--engagement", str(short_engagement(folder, **targets)), *arguments]
+        command = [
+            str(QUADGATE),
+            "demo",
+            "--out",
+            str(out),
+            "--soak",
+            "40",
+            "--engagement",
+            str(short_engagement(folder, plan, **targets)),
+            *arguments,
+        ]
         code, text = _run_to_the_end(command, {k: v for k, v in os.environ.items() if not k.startswith("QUADGATE_")})
         assert code == 0, text[-6000:]
         summary: dict[str, Any] = json.loads((out / "summary.json").read_text(encoding="utf-8"))
