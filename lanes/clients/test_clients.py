@@ -6,9 +6,7 @@ and writes what the real one once wrote.
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from gates.readers.registry import read
 from lanes.bench_client.clients import FOLDER, Work, describe
 from lanes.bench_client.tokenizer import write_tokenizer
 from lanes.probe.test_probe_run import PHASES, run, with_lab
-from tests.unit.probe.kit import ROOT, build, kill, lines, processes_with
+from tests.unit.probe.kit import ROOT, build, lines, workplace
 
 SAMPLES = ROOT / "tests" / "unit" / "readers" / "fixtures"
 STAND_IN = ROOT / "tests" / "unit" / "probe" / "stand_in_client.py"
@@ -32,13 +30,9 @@ WROTE = {"aiperf": "good-summary-plain.json", "guidellm": "good-plain.json", "vl
 @pytest.fixture
 def place() -> Iterator[Path]:
     """Give a folder on the checkout's disk with the zipapp; whatever still runs from it at the end is ended."""
-    (ROOT / "var").mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="clients-", dir=ROOT / "var"))
-    build(folder)
-    yield folder
-    for pid in processes_with(str(folder)):
-        kill(pid)
-    shutil.rmtree(folder, ignore_errors=True)
+    with workplace("clients-") as folder:
+        build(folder)
+        yield folder
 
 
 def started(tool: str, url: str, place: Path) -> tuple[bool, dict[str, Any]]:

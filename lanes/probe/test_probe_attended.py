@@ -1,10 +1,7 @@
 """A load generator and an engine host apart: two roots, 127.0.0.1 and 127.0.0.2, real HTTP between them (soaks: lanes/recovery/test_attended.py)."""
 
 import json
-import shutil
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +12,7 @@ from gates.steps import ATTEND_PACK, run_step
 from tests.bundles.evidence import Evidence
 from tests.bundles.truth import small_plan
 from tests.ports import free_port
-from tests.unit.probe.kit import ROOT, build, job_over, job_spec, kill, lab_engine, lines, probe, processes_with, write
+from tests.unit.probe.kit import build, job_over, job_spec, lab_engine, lines, probe, workplace, write
 
 KEY = "5e" * 32
 FAST = {"read_bytes_per_s": 400_000_000}
@@ -76,14 +73,8 @@ def read_json(path):
 
 @contextmanager
 def two_hosts():
-    (ROOT / "var").mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="two-", dir=ROOT / "var"))
-    try:
+    with workplace("two-") as folder:
         yield Two(folder)
-    finally:
-        for pid in processes_with(str(folder)):
-            kill(pid)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

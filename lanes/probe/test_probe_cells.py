@@ -1,27 +1,20 @@
 """Cells behind a measured run, on the simulated engine with real files: what they moved, that it was cold, and what is no figure."""
 
 import json
-import shutil
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
 
 from lanes.probe.test_probe_run import PHASES, run, with_lab
-from tests.unit.probe.kit import ROOT, build, kill, lines, probe, processes_with
+from tests.unit.probe.kit import ROOT, build, lines, probe, workplace
 
 
 @pytest.fixture
 def place():
     """Give a folder on the checkout's disk with the zipapp; whatever still runs from it at the end is ended."""
-    (ROOT / "var").mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="cells-", dir=ROOT / "var"))
-    build(folder)
-    yield folder
-    for pid in processes_with(str(folder)):
-        kill(pid)
-    shutil.rmtree(folder, ignore_errors=True)
+    with workplace("cells-") as folder:
+        build(folder)
+        yield folder
 
 
 def test_cells_come_behind_the_measurement_cold_with_bytes_and_times_and_a_missing_tool_is_said(place):

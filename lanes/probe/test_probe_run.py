@@ -3,17 +3,14 @@
 import collections
 import hashlib
 import json
-import shutil
 import sys
 import tarfile
-import tempfile
-from pathlib import Path
 
 import pytest
 
 from tests.needs import oldest_python
 from tests.ports import free_port
-from tests.unit.probe.kit import ROOT, build, job_over, job_spec, kill, lab_engine, lines, probe, processes_with, write
+from tests.unit.probe.kit import ROOT, build, job_over, job_spec, lab_engine, lines, probe, workplace, write
 
 FAST = {"read_bytes_per_s": 400_000_000}
 PHASES = {"store": True, "store_concurrency": 2, "cool": True, "warmup": 2, "canary": True, "expect_hits": True, "repeat": 0, "chunk_offsets": True}
@@ -22,13 +19,9 @@ PHASES = {"store": True, "store_concurrency": 2, "cool": True, "warmup": 2, "can
 @pytest.fixture
 def place():
     """Give a folder on the checkout's disk with the zipapp; whatever still runs from it at the end is ended."""
-    (ROOT / "var").mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="probe-", dir=ROOT / "var"))
-    build(folder)
-    yield folder
-    for pid in processes_with(str(folder)):
-        kill(pid)
-    shutil.rmtree(folder, ignore_errors=True)
+    with workplace("probe-") as folder:
+        build(folder)
+        yield folder
 
 
 def run(place, spec, python=sys.executable):

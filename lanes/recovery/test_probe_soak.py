@@ -2,16 +2,13 @@
 
 import itertools
 import json
-import shutil
 import subprocess
-import tempfile
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from lanes.probe.test_probe_run import FAST, PHASES, run, with_lab
-from tests.unit.probe.kit import ROOT, build, kill, lines, probe, processes_with, wait_for, write
+from tests.unit.probe.kit import build, kill, lines, probe, processes_with, wait_for, workplace, write
 
 QUIET = {**PHASES, "canary": False, "chunk_offsets": False}
 
@@ -19,13 +16,9 @@ QUIET = {**PHASES, "canary": False, "chunk_offsets": False}
 @pytest.fixture
 def place():
     """Give a folder on the checkout's disk with the zipapp; whatever still runs from it at the end is ended."""
-    (ROOT / "var").mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="soak-", dir=ROOT / "var"))
-    build(folder)
-    yield folder
-    for pid in processes_with(str(folder)):
-        kill(pid)
-    shutil.rmtree(folder, ignore_errors=True)
+    with workplace("soak-") as folder:
+        build(folder)
+        yield folder
 
 
 def soak(place, job="soak", *, lab=None, limits=None, **parts):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from lanes.probe.test_probe_attended import PHASES, Two, read_json
 from lanes.recovery.test_soak_reboot import IN_A_BOOT
 from tests.bundles import g4_evidence, soak_plan
 from tests.bundles.evidence import ATTEMPT, SEED
-from tests.unit.probe.kit import ROOT, SOURCES, grown, kill, lines, probe, processes_with, wait_for, write
+from tests.unit.probe.kit import SOURCES, grown, kill, lines, probe, processes_with, wait_for, workplace, write
 
 JOB = f"{ATTEMPT}-soak"
 
@@ -62,14 +60,8 @@ class Reboots(Two):
 
 @pytest.fixture
 def two() -> Iterator[Reboots]:
-    (ROOT / "var").mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="two-", dir=ROOT / "var"))
-    try:
+    with workplace("two-") as folder:
         yield Reboots(folder)
-    finally:
-        for pid in processes_with(str(folder)):
-            kill(pid)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def judged(two: Reboots, event: str, *, approved: bool) -> tuple[Any, Any]:

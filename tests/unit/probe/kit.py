@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -111,6 +113,19 @@ def job_over(folder, what="the end of the job"):
 
     pid = wait_for(begun, what="the begin of the job")["pid"]
     wait_for(lambda: is_gone(pid), what=what)
+
+
+@contextmanager
+def workplace(prefix):
+    """Give a folder on the checkout's own disk (/tmp may be in memory); whatever still runs from it at the end is ended, and the folder removed."""
+    (ROOT / "var").mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=ROOT / "var"))
+    try:
+        yield folder
+    finally:
+        for pid in processes_with(str(folder)):
+            kill(pid)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def processes_with(text):
