@@ -19,6 +19,8 @@ JUDGED_MEANWHILE = (
     "judge/deciding"  # the one exception: asked for while a judgement was under way, whose verdict is reached and stays (engine/move.py)
 )
 FULL = ("evidence disk full", "runs disk full")
+FULL_S = 3.0  # how long a disk stays full
+LASTS_S = dict.fromkeys(FULL, 2 * FULL_S)  # faults that last, and by when they are surely over although this machine is busy
 WORKERS = ("SIGKILL worker", *BOUNDARIES)
 HOST, STARTS = "SIGKILL playbook host", ("SSH cut in start", "SSH killed in start")
 
@@ -34,6 +36,10 @@ class Struck:
     def hits(self, soak: Soak) -> bool:
         """Tell whether an attempt was struck, if it lived."""
         return not self.whose or soak.id in self.whose
+
+    def felt(self, soak: Soak, until: float) -> bool:
+        """Tell whether an attempt could feel it by then: what lasts for some seconds is also felt by one that was born meanwhile."""
+        return soak.born - LASTS_S.get(self.fault, 0.0) <= self.at <= until and self.hits(soak)
 
 
 def status(attempt: Attempt, soak: Soak, struck: Sequence[Struck]) -> list[Finding]:
@@ -54,7 +60,7 @@ def status(attempt: Attempt, soak: Soak, struck: Sequence[Struck]) -> list[Findi
 
 def explained(asked: Asked, soak: Soak, struck: Sequence[Struck]) -> bool:
     """Tell whether a fault that struck this attempt before a person was asked ends in this code and in no other."""
-    code, mine = asked.code, [one.fault for one in struck if soak.born <= one.at <= asked.at and one.hits(soak)]
+    code, mine = asked.code, [one.fault for one in struck if one.felt(soak, asked.at)]
     full = any(fault in FULL for fault in mine)
     if code == "unreachable":
         return any(fault in STARTS for fault in mine)

@@ -18,6 +18,7 @@ from app.engine import hints
 from app.settings import ROOT, settings
 from app.up import leftovers
 from lanes.chaos import boundaries, scaled
+from lanes.chaos.ends import FULL_S
 from lanes.chaos.strike import Strike
 from lanes.chaos.target_faults import CUTS, cut, kill_probe, kill_ssh, reboot_target
 from lanes.chaos.wire import KILLED
@@ -178,7 +179,7 @@ def _fill(folder: Path) -> bool:
             with suppress(OSError):
                 while file.write(b"\0" * size) == size:
                     pass
-    _later(3.0, lambda: ballast.unlink(missing_ok=True))
+    _later(FULL_S, lambda: ballast.unlink(missing_ok=True))
     return True
 
 

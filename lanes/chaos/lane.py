@@ -240,7 +240,7 @@ class Lane:
         self._count_hits()
         self.fleet.cancels()
         for soak in soaks:
-            struck = [one for one in self.struck if soak.born <= one.at <= (soak.ended_s or time.monotonic()) and one.hits(soak)]
+            struck = [one for one in self.struck if one.felt(soak, soak.ended_s or time.monotonic())]
             found = checks.of_attempt(soak, self.gates[soak.gate] if soak.gate else self.reference, struck)
             for finding in found:
                 self.tell([one.fault for one in struck], finding, soak.id)

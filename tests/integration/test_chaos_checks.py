@@ -20,7 +20,7 @@ from app.kit.clock import now
 from app.kit.db import write_session
 from app.settings import settings
 from lanes.chaos import checks, page, whole
-from lanes.chaos.ends import JUDGED_MEANWHILE, UNDER_FAULTS_S, Struck
+from lanes.chaos.ends import FULL, FULL_S, JUDGED_MEANWHILE, LASTS_S, UNDER_FAULTS_S, Struck
 from lanes.chaos.soak import Asked, Soak
 from lanes.chaos.table import Table
 from lanes.chaos.target_faults import kill_ssh
@@ -271,10 +271,18 @@ def test_a_person_is_asked_only_for_what_a_fault_explains_that_struck_this_attem
     explains = [Struck(105.0 + n, fault, (soak.id,)) for n in range(times)]
     assert checks.of_attempt(soak, "good", explains) == []
     of_another = [Struck(one.at, fault, ("another",)) for one in explains]
+    before = [Struck(100.0 - LASTS_S.get(fault, 0.0) - 0.1 + n / 100, fault) for n in range(times)]  # it was over when this attempt was born
     too_late = [Struck(111.0, fault, (soak.id,))] * times
     another_fault = [Struck(one.at, "SIGKILL worker") for one in explains]
-    for struck in (of_another, too_late, another_fault, explains[: times - 1]):
+    for struck in (of_another, before, too_late, another_fault, explains[: times - 1]):
         assert [finding.kind for finding in checks.of_attempt(soak, "good", struck)] == [checks.LOST]
+
+
+@pytest.mark.parametrize("fault", FULL)
+def test_a_disk_that_was_filled_just_before_an_attempt_was_born_explains_what_it_asked_for(soak: Soak, fault: str) -> None:
+    soak.born, soak.problems = 100.0, [Asked("disk_full", 101.0)]
+    assert Struck(100.0 - FULL_S, fault).felt(soak, 101.0)
+    assert checks.of_attempt(soak, "good", [Struck(100.0 - FULL_S, fault)]) == []
 
 
 def test_an_event_that_ansible_emitted_and_the_runner_never_delivered_is_found(soak: Soak) -> None:
