@@ -85,6 +85,8 @@ def engagement_state(facts: Facts) -> tuple[State, Text]:
 
 def may_start(facts: Facts, gate: str, rehearsal: bool = False) -> Refusal | None:
     """Tell whether an attempt, or a rehearsal, at a gate may start now: None, or the refusal."""
+    if not gate.strip():
+        return Refusal("no_such_gate", Text("No gate was named: choose one of G1, G2, G3 and G4.", "未指明门禁：请从 G1、G2、G3、G4 中选择。"))
     if gate not in GATES:
         return Refusal(
             "no_such_gate", Text("There is no gate {gate}; there are G1, G2, G3 and G4.", "没有门禁 {gate}；只有 G1、G2、G3、G4。").fill(gate=gate)

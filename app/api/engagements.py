@@ -6,14 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Request
 from sqlalchemy.orm import Session
-from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from app.accounts.actor import Actor
 from app.api.auth import Caller
 from app.api.idempotency import Answer, once
 from app.api.paging import Cursor, Limit, decode, encode, link_next
-from app.api.problems import Precondition
+from app.api.problems import Precondition, UnsupportedMedia, media_type
 from app.api.schemas import AttemptView, EngagementItem, EngagementPage, PlanBody, PlanView, StartBody
 from app.api.strict import StrictRoute
 from app.attempts import usecases as attempts
@@ -49,9 +48,8 @@ def etag(data: dict[str, Any]) -> str:
 
 async def file_body(request: Request) -> bytes:
     """Return the engagement file of a request: YAML, or JSON, which is YAML too."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in TYPES:
-        raise HTTPException(415, headers={"Accept-Post": ", ".join(TYPES[:2])})
+    if media_type(request) not in TYPES:
+        raise UnsupportedMedia(request, (TYPES[1], TYPES[0]))
     return await request.body()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -13,11 +14,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from app.api.fields import field_error
 from app.kit.db import is_away, said
 from app.kit.errors import BadInput, QuadgateError, Unavailable
 from app.kit.i18n import N_, language_tag, negotiate, translate
 from app.web.security import SAFE_METHODS
-from gates.system_words import of_words
 from gates.text import Text
 
 MEDIA_TYPE = "application/problem+json"
@@ -28,7 +29,7 @@ SENTENCES: dict[int, tuple[str, str]] = {
     404: ("not_found", N_("There is nothing at {path}.")),
     405: ("method_not_allowed", N_("{path} does not take {method}.")),
     406: ("not_acceptable", N_("The answer cannot be given in the wanted form.")),
-    422: ("bad_request", N_("The request does not fit: each entry of errors says where and why.")),
+    422: ("bad_request", N_("The request does not fit, and nothing was done. Mend what errors names, field by field, and send it again.")),
     500: (
         "internal",
         N_(
@@ -43,24 +44,9 @@ UNKNOWN = N_(
     "The database went away or was busy for too long. Whether this request was carried out is not known: look, or send it again with the same "
     "Idempotency-Key, which does it once at most."
 )
-FIELD_WORDS: dict[str, str] = {
-    "missing": N_("This field is missing."),
-    "extra_forbidden": N_("There is no field of this name; check its spelling."),
-    "json_invalid": N_("The body is not valid JSON: {reason}."),
-    "string_type": N_("This must be text."),
-    "bool_parsing": N_("This must be true or false."),
-    "bool_type": N_("This must be true or false."),
-    "int_parsing": N_("This must be a whole number."),
-    "int_type": N_("This must be a whole number."),
-    "greater_than_equal": N_("This is below the smallest value that is taken."),
-    "less_than_equal": N_("This is above the largest value that is taken."),
-    "literal_error": N_("This is none of the values that are taken: {expected}."),
-    "enum": N_("This is none of the values that are taken: {expected}."),
-    "string_too_long": N_("This text is too long."),
-    "string_too_short": N_("This text is too short."),
-    "string_pattern_mismatch": N_("This text does not have the expected form."),
-}
-FIELD_OTHER = N_("This value is not taken ({kind}).")
+JSON_BODY = ("application/json",)
+_JSON_TYPE = re.compile(r"application/(?:json|[^/ ]+\+json)")
+SPOKEN = 3  # so many fields are told in `detail` itself, for whoever reads nothing else
 
 
 class Unauthenticated(QuadgateError):  # noqa: N818 - the names are the words of the house
@@ -82,6 +68,28 @@ class BadHeader(QuadgateError):  # noqa: N818
     """A header is missing or malformed."""
 
     status = 400
+
+
+class UnsupportedMedia(QuadgateError):  # noqa: N818
+    """The body came in a form that this call does not read; says in which one it is read."""
+
+    status = 415
+
+    def __init__(self, request: Request, accepted: Sequence[str]) -> None:
+        self.accepted = accepted
+        given = media_type(request)
+        sentence = (
+            N_("The body came as {given}, which is not read here. Send it as {accepted}, and say so in the header Content-Type.")
+            if given
+            else N_("The body came without a media type, so it was not read. Send it as {accepted}, and say so in the header Content-Type.")
+        )
+        listed = Text(en=" or ".join(accepted), zh=" 或 ".join(accepted))
+        super().__init__("unsupported_media_type", sentence, given=given[:80], accepted=listed)
+
+
+def media_type(request: Request) -> str:
+    """Return the media type of a request's body without its parameters; "" for none."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def locale_of(request: Request) -> str:
@@ -118,6 +126,8 @@ def of_error(request: Request, error: QuadgateError) -> Response:
     locale = locale_of(request)
     errors = [{"pointer": e.pointer, "code": error.code, "message": e.text(locale)} for e in error.errors] if isinstance(error, BadInput) else []
     headers = {"WWW-Authenticate": 'Bearer realm="quadgate"'} if error.status == 401 else {}
+    if isinstance(error, UnsupportedMedia):
+        headers["Accept-Post"] = ", ".join(error.accepted)
     if isinstance(error, Unavailable):
         headers["Retry-After"] = str(error.retry_after_s)
     return problem(request, error.status, error.code, error.text(locale), errors, headers)
@@ -138,15 +148,15 @@ def of_status(request: Request, status: int, headers: dict[str, str] | None = No
     return problem(request, status, code, detail, headers=headers)
 
 
-def _pointer(location: Sequence[Any]) -> str:
-    """Return where a field stands: a JSON pointer in the body, or `#/query/limit` for what is not in it."""
-    parts = [str(part).replace("~", "~0").replace("/", "~1") for part in location]
-    return "".join(f"/{part}" for part in (parts[1:] if parts[:1] == ["body"] else parts))
-
-
-def _reason(said: Any) -> Text:
-    """Return why JSON was refused: our own reason (app/api/strict.py) is in both languages already, Python's words are brought to them."""
-    return said if isinstance(said, Text) else of_words(str(said))
+def of_fields(request: Request, found: Sequence[Any]) -> Response:
+    """Return the problem document of a request that does not fit what the call takes, field by field."""
+    if any(tuple(one["loc"]) == ("body",) and one["type"] != "missing" for one in found) and not _JSON_TYPE.fullmatch(media_type(request)):
+        return of_error(request, UnsupportedMedia(request, JSON_BODY))
+    locale = locale_of(request)
+    fields = [field_error(one, locale) for one in found]
+    code, sentence = SENTENCES[422]
+    told = [": ".join(filter(None, (one["pointer"], one["message"]))) for one in fields[:SPOKEN]]
+    return problem(request, 422, code, "\n".join([translate(sentence, locale), *told]), fields)
 
 
 def install(api: FastAPI) -> None:
@@ -162,15 +172,7 @@ def install(api: FastAPI) -> None:
 
     @api.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> Response:
-        locale = locale_of(request)
-        fields = []
-        for found in error.errors():
-            words = FIELD_WORDS.get(found["type"], FIELD_OTHER)
-            more = found.get("ctx") or {}
-            context = {"kind": found["type"], "expected": str(more.get("expected", "")), "reason": _reason(more.get("error", ""))}
-            fields.append({"pointer": _pointer(found["loc"]), "code": found["type"], "message": translate(words, locale, **context)})
-        code, sentence = SENTENCES[422]
-        return problem(request, 422, code, translate(sentence, locale), fields)
+        return of_fields(request, error.errors())
 
     @api.exception_handler(SQLAlchemyError)
     async def _database(request: Request, error: SQLAlchemyError) -> Response:

@@ -21,6 +21,7 @@ from app.kit.clock import now, stamp
 from app.kit.db import new_id
 from app.kit.errors import BadInput, FieldProblem, Refused
 from app.kit.i18n import N_
+from app.kit.words import offered
 from gates.canonical import sha256_of
 from gates.text import Text
 
@@ -49,7 +50,7 @@ def claim_cause(s: Session, *, attempt_id: str, event: str, kind: str, text: str
     if event not in known:
         problems.append(FieldProblem("/event", N_("The verdict of this attempt knows no event {event}."), {"event": event or "-"}))
     if kind not in KINDS:
-        problems.append(FieldProblem("/kind", N_("There is no such kind of cause; there are: {known}."), {"known": ", ".join(KINDS)}))
+        problems.append(FieldProblem("/kind", N_("Choose one of these values: {expected}."), {"expected": offered(KINDS)}))
     if problems:
         raise BadInput("bad_cause", N_("The cause cannot be recorded."), problems)
     if any(c["event"] == event and c["approved"] for c in _as_judged(s, attempt_id)):

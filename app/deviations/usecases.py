@@ -24,6 +24,7 @@ from app.kit.clock import now
 from app.kit.db import new_id
 from app.kit.errors import BadInput, FieldProblem, NotFound, Refused
 from app.kit.i18n import N_
+from app.kit.words import choices
 from gates.pipeline import engagement_state
 from gates.pipeline_facts import GATES, State
 from gates.text import seen
@@ -151,10 +152,15 @@ def _due(text: str) -> tuple[date | None, list[FieldProblem]]:
 
 
 def _problems(kind: str, gate: str, severity: str, owner_party: str) -> list[FieldProblem]:
-    choices = (("kind", kind, KINDS), ("gate", gate, GATES), ("severity", severity, SEVERITIES), ("owner_party", owner_party, sorted(PARTIES)))
+    fields = (
+        ("kind", "register_kind", kind, KINDS),
+        ("gate", "gate", gate, GATES),
+        ("severity", "severity_of", severity, SEVERITIES),
+        ("owner_party", "party", owner_party, sorted(PARTIES)),
+    )
     return [
-        FieldProblem(f"/{name}", N_("This is none of the values that are taken: {expected}."), {"expected": ", ".join(known)})
-        for name, value, known in choices
+        FieldProblem(f"/{name}", N_("Choose one of these values: {expected}."), {"expected": choices(words, known)})
+        for name, words, value, known in fields
         if value not in known
     ]
 

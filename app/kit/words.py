@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from app.kit.i18n import N_, translate
 from gates.text import Text
@@ -205,3 +205,14 @@ def in_words(kind: str, *values: object) -> Text:
 
 def _row(kind: str, values: Iterable[object], locale: str) -> str:
     return translate(N_(", "), locale).join(word(kind, value, locale) for value in values) or "–"
+
+
+def choices(kind: str, values: Iterable[object]) -> Text:
+    """Return the values of a vocabulary that a field takes, for the sentence that asks for one of them."""
+    return offered({str(value): in_words(kind, value) for value in values})
+
+
+def offered(words: Mapping[str, Text]) -> Text:
+    """Return what a field takes, each by its word for people and as programs write it; once, where both are the same."""
+    listed = [Text(*(said if said == value else f"{said} ({value})" for said in (word.en, word.zh))) for value, word in words.items()]
+    return Text(en=", ".join(one.en for one in listed), zh="、".join(one.zh for one in listed))

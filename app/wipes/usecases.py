@@ -23,7 +23,7 @@ from app.kit.clock import now
 from app.kit.db import new_id
 from app.kit.errors import BadInput, FieldProblem, NotFound, Refused
 from app.kit.i18n import N_
-from app.kit.words import in_words
+from app.kit.words import choices, in_words
 from app.wipes import repository
 from app.wipes.models import WipeOrder
 from app.wipes.views import WAYS, digest, label, serials_of, views_of, wipe_view
@@ -49,7 +49,7 @@ def order_wipe(s: Session, *, engagement_id: str, way: str, serials: Sequence[st
         if serial not in known
     ]
     if way not in WAYS:
-        problems.append(FieldProblem("/way", N_("This is none of the values that are taken: {expected}."), {"expected": ", ".join(WAYS)}))
+        problems.append(FieldProblem("/way", N_("Choose one of these values: {expected}."), {"expected": choices("wipe_way", WAYS)}))
     problems += _said("/reason", reason)
     if problems:
         raise BadInput("bad_wipe", N_("This wipe cannot be ordered. Problems: {count}."), problems, count=len(problems))
