@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from app.api import attempts, engagements, judgements, papers, problems, register, wipes
+from app.api.codes import codes, unfilled
 from app.api.schemas import Problem
 from app.web.render import page
 
@@ -35,7 +36,7 @@ def create_api() -> FastAPI:
 
     @api.get("/docs", include_in_schema=False)
     def docs(request: Request) -> Response:
-        return page(request, "api.html", spec=_with_problems(api.openapi()), inbox=None)
+        return page(request, "api.html", spec=_with_problems(api.openapi()), codes=codes(), unfilled=unfilled, inbox=None)
 
     original = api.openapi
     api.openapi = lambda: _with_problems(original())  # type: ignore[method-assign]

@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from app.api.codes import type_of
 from app.api.fields import field_error
 from app.kit.db import is_away, said
 from app.kit.errors import BadInput, QuadgateError, Unavailable
@@ -108,7 +109,7 @@ def problem(
     except ValueError:
         title = str(status)
     body: dict[str, Any] = {
-        "type": f"/api/v1/docs#problem-{code}",
+        "type": type_of(code),
         "title": title,
         "status": status,
         "detail": detail,

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.codes import type_of
 from app.kit import logs, traces
 from app.kit.db import new_id
 from app.kit.i18n import N_, language_tag, negotiate, translate
@@ -167,7 +168,7 @@ async def answer(scope: Scope, send: Send, status: int, code: str, sentence: str
     locale = negotiate(_header(scope, b"accept-language"))
     body = json.dumps(
         {
-            "type": "about:blank",
+            "type": type_of(code),
             "title": "Content Too Large" if status == 413 else HTTPStatus(status).phrase,  # RFC 9110; Python 3.11 has its older name
             "status": status,
             "code": code,
