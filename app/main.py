@@ -15,10 +15,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from app.api.app import create_api
-from app.api.problems import unavailable
+from app.api.problems import of_error, unavailable
 from app.kit import logs
 from app.kit.db import is_away
-from app.kit.errors import NotFound, QuadgateError
+from app.kit.errors import Forbidden, NotFound, QuadgateError
 from app.kit.i18n import N_
 from app.settings import ROOT, settings
 from app.web import health
@@ -103,11 +103,42 @@ def create_app(body_limit: int = BODY_LIMIT) -> ASGIApp:
     return Shell(PlainAddress(BodyLimit(web, body_limit, too_large_page)))
 
 
+def token_refusal(request: Request) -> Forbidden | None:
+    """Return why an API token opens no page, and what to do instead; None for a request without one."""
+    if not request.headers.get("authorization"):
+        return None
+    if request.url.path.split("/")[1] == "sign-off":
+        return Forbidden(
+            "token_cannot_sign",
+            N_(
+                "An API token cannot sign: an approval is one person's own decision, so the person signs in with login and password and decides "
+                "at {address}. What waits is also told by GET /api/v1/approvals."
+            ),
+            address=_address(request, "/sign-off"),
+        )
+    return Forbidden(
+        "token_at_page",
+        N_("An API token opens no page: the pages are for people, who sign in at {address} with login and password. For programs there is /api/v1."),
+        address=_address(request, "/sign-in"),
+    )
+
+
+def _address(request: Request, path: str) -> str:
+    return (settings().public_url.rstrip("/") or str(request.base_url).rstrip("/")) + path
+
+
+def _refuse_token(request: Request, error: Forbidden) -> Response:
+    """Answer a program in a program's form, and whoever asked for a page with one."""
+    return problem_page(request, error) if "text/html" in request.headers.get("accept", "") else of_error(request, error)
+
+
 def _handle_errors(web: FastAPI) -> None:
     """Every error of a page is a page: what failed, the code, the request id."""
 
     @web.exception_handler(SignInNeeded)
     def _sign_in(request: Request, _error: SignInNeeded) -> Response:
+        if refusal := token_refusal(request):
+            return _refuse_token(request, refusal)
         return RedirectResponse(sign_in_url(request), 303)
 
     @web.exception_handler(QuadgateError)
@@ -116,6 +147,9 @@ def _handle_errors(web: FastAPI) -> None:
 
     @web.exception_handler(HTTPException)
     def _http(request: Request, error: HTTPException) -> Response:
+        refusal = token_refusal(request)
+        if refusal is not None and refusal.code == "token_cannot_sign":  # whatever method or address below the inbox it tried
+            return _refuse_token(request, refusal)
         if error.status_code == 404:
             return problem_page(request, NotFound("not_found", N_("There is nothing at {path}."), path=request.url.path))
         response = problem_page(request, Unfit(error.status_code))

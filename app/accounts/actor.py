@@ -70,7 +70,10 @@ def require(actor: Actor, permission: Permission) -> None:
     if permission is Permission.APPROVE and Role.APPROVER in actor.roles:
         raise Forbidden(
             "approve_in_person",
-            N_("Approvals are given by a person at the web page. An API token or the command line cannot approve for {login}."),
+            N_(
+                "An API token or the command line cannot approve for {login}: an approval is the person's own decision. "
+                "{login} signs in at the web page with the password and decides in the sign-off inbox (/sign-off)."
+            ),
             login=actor.login,
         )
     raise Forbidden(

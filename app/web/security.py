@@ -90,7 +90,7 @@ def clear_session(response: Response) -> None:
 
 
 def visitor(request: Request) -> Visitor:
-    """Return who is at the page. The language: `?lang`, then the cookie, then the person's own, then the browser's."""
+    """Return who is at the page. The language: `?lang`, then the cookie, then the person's own, then the service's."""
     token = request.cookies.get(session_cookie(), "")
     found = None
     if token:
