@@ -26,7 +26,8 @@ ELSEWHERE = Text("The answer says why: the sentence is made of the case at hand.
 HEAD = """# Problems of the API
 
 Every error of `/api/v1` is `application/problem+json`. Its `type` is `/api/v1/docs#problem-CODE`, a list like this one that the service itself
-serves, in the reader's language. `code` is stable; programs go by it and not by the sentence. `…` stands for what the sentence names. Written by `tools/problems_page.py`.
+serves, in the reader's language. `code` is stable; programs go by it and not by the sentence. `…` stands for what the sentence names.
+Written by `tools/problems_page.py`.
 
 | code | status | sentences |
 |---|---|---|

@@ -72,3 +72,8 @@ GRANTS: dict[Role, frozenset[Permission]] = {
 def granted(roles: frozenset[str]) -> frozenset[Permission]:
     """Return all that a set of role names allows; a name that is no role allows nothing."""
     return frozenset().union(*(held for role, held in GRANTS.items() if role in roles))
+
+
+def roles_with(permission: Permission) -> tuple[Role, ...]:
+    """Return the roles that hold a permission, as they are declared: whom a page names instead of a form that is not for its reader."""
+    return tuple(role for role in Role if permission in GRANTS[role])

@@ -13,7 +13,7 @@ from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
-from app.accounts.roles import Permission
+from app.accounts.roles import Permission, roles_with
 from app.kit.clock import now
 from app.kit.errors import QuadgateError
 from app.kit.i18n import format_ago, format_bytes, language_tag, translate
@@ -39,6 +39,7 @@ def environment() -> Environment:
     )
     env.globals["THEMES"] = THEMES
     env.globals["PERMISSIONS"] = Permission
+    env.globals["roles_with"] = roles_with
     return env
 
 
