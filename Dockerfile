@@ -12,7 +12,7 @@ RUN mkdir -p requirements tools wheelhouse \
 FROM python:3.11-slim-bookworm
 # ssh reaches the targets; its user needs a passwd entry.
 RUN apt-get update -qq \
- && apt-get install -y -qq --no-install-recommends openssh-client ca-certificates \
+ && apt-get install -y -qq --no-install-recommends openssh-client ca-certificates tzdata \
  && rm -rf /var/lib/apt/lists/* \
  && groupadd --gid 10001 quadgate \
  && useradd --uid 10001 --gid 10001 --home-dir /state/home --no-create-home --shell /bin/sh quadgate \

@@ -131,6 +131,7 @@ WHY = {
     "bool_parsing": N_("it must be true or false"),
     "greater_than_equal": N_("it is too small"),
     "less_than_equal": N_("it is too large"),
+    "value_error": N_("it is no time zone of this machine, like Asia/Shanghai; the package tzdata brings them"),
 }
 OTHER = N_("it is of another kind")
 

@@ -6,8 +6,9 @@ import socket
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,6 +29,7 @@ class Settings(BaseSettings):
     web_port: Annotated[int, Field(ge=1, le=65535)] = 8765
     public_url: str = ""  # the address that people type, when a proxy stands before the pages
     default_locale: str = "zh_CN"  # of pages and the API for whoever asks for no language: zh_CN or en
+    time_zone: str = "UTC"  # of the times that pages, reports and commands show, always named beside them, e.g. Asia/Shanghai
     secure_cookies: bool = False  # true: browsers send the session over https only
     alive_file: str = ""  # touched by worker, beat and runner of a container, and by beat of `quadgate up`, whenever something was done
     log_format: str = "text"  # of the long-running parts: text, or json with one object a line
@@ -44,6 +46,17 @@ class Settings(BaseSettings):
     retention_daily: bool = False  # true: workers apply the first two once a day, as `quadgate retention --apply` does; else only a person does
     playbook_dir: Path = ROOT / "playbooks"
     template_dir: Path = ROOT / "templates"
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        """Refuse a zone that this machine cannot tell the time of, before anything is shown in it."""
+        if name != "UTC":
+            try:
+                ZoneInfo(name)
+            except (ZoneInfoNotFoundError, ValueError, OSError):
+                raise ValueError("no time zone of this machine") from None
+        return name
 
     @property
     def evidence_dir(self) -> Path:

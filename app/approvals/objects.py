@@ -22,7 +22,7 @@ from app.deviations import views as deviation_views
 from app.deviations.models import Deviation
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
-from app.kit.clock import now
+from app.kit.clock import now, shown
 from app.kit.i18n import N_, pair
 from app.kit.words import in_words
 from app.plans import repository as plans
@@ -185,10 +185,10 @@ def _stop_loss(rows: _Rows, a: Attempt, verdict: VerdictRevision) -> Item:
     """Return the lifting of a stop, which is open to objection for the plan's days and then final."""
     until = objection_until(rows.revisions, a, rows.judged[a.id].since)
     title = pair(N_("Lift the stop-loss: {gate}, attempt {number}"), gate=a.gate, number=a.number)
-    reason = pair(N_("Open to objection until {until}. The fail stays in every report."), until=f"{until:%Y-%m-%d %H:%M} UTC" if until else "-")
+    reason = pair(N_("Open to objection until {until}. The fail stays in every report."), until=shown(until, seconds=False) or "-")
     refusal = None
     if until and now() > until:
-        refusal = pair(N_("The days of objection ended at {until}; the stop is final."), until=f"{until:%Y-%m-%d %H:%M} UTC")
+        refusal = pair(N_("The days of objection ended at {until}; the stop is final."), until=shown(until, seconds=False))
     return _item(rows, "stop_loss", a.id, verdict.hash, title, reason, a, refusal)
 
 

@@ -12,6 +12,7 @@ from app.accounts.actor import command_line
 from app.accounts.passwords import SHORTEST
 from app.accounts.roles import Party, Role
 from app.commands.language import LocaleOption, in_terminal, say, spelled
+from app.kit.clock import shown
 from app.kit.db import read_session, write_session
 from app.kit.errors import NotFound, Refused
 from app.kit.i18n import N_, known
@@ -117,7 +118,7 @@ def tokens(login: Annotated[str, typer.Argument(help=N_("Whose tokens are listed
     """Print one line a token."""
     with read_session() as s:
         for row in upkeep.tokens(s, login=login, actor=command_line()):
-            print(f"{row['id']}\t{row['name']}\t{row['state']}\t{row['expires_at']}\t{row['last_used_at'] or '-'}")
+            print(f"{row['id']}\t{row['name']}\t{row['state']}\t{shown(row['expires_at'])}\t{shown(row['last_used_at']) or '-'}")
 
 
 @commands.command(help=N_("Revoke an API token; it is refused from then on."))

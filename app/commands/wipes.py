@@ -11,6 +11,7 @@ import typer
 
 from app.commands.language import ask, of_terminal, say
 from app.engine.spoken import why_of
+from app.kit.clock import shown
 from app.kit.i18n import N_
 from app.kit.words import in_words
 from gates.text import Text
@@ -99,7 +100,7 @@ def _print(item: dict[str, Any]) -> None:
     say(N_("{label}: {state} ({way}), {hash}"), label=item["label"], state=state, way=way, hash=item["hash"])
     for given in item["approvals"]:
         words = {"party": in_words("party", given["party"]), "decision": in_words("decision", given["decision"])}
-        say(N_("  {decision}: {person}, {party}, {at}"), person=given["person"], at=given["at"], **words)
+        say(N_("  {decision}: {person}, {party}, {at}"), person=given["person"], at=shown(given["at"]), **words)
     for drive in item["records"] or item["drives"]:
         outcome = in_words("wipe_outcome", drive["outcome"]) if "outcome" in drive else "-"
         say(N_("  {host} {serial}: {outcome} {why}"), host=drive["host"], serial=drive["serial"], outcome=outcome, why=why_of(drive))

@@ -7,6 +7,9 @@ import uuid
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from app.settings import settings
 
 
 def now() -> datetime:
@@ -38,3 +41,23 @@ def stamp(at: datetime | None) -> str | None:
     if at is None:
         return None
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def shown(at: datetime | str | None, *, seconds: bool = True) -> str:
+    """Return a time as people read it, in the zone of the setting `time_zone` with the zone's name; "" for none, text that is no time as it is.
+
+    "2026-11-29 09:20:31 UTC", "2026-11-29 17:20:31 +08:00 Asia/Shanghai": the offset too, since a zone with summer time has two.
+    """
+    if at is None or at == "":
+        return ""
+    try:
+        moment = datetime.fromisoformat(at) if isinstance(at, str) else at
+    except ValueError:
+        return str(at)
+    name = settings().time_zone
+    moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC if name == "UTC" else ZoneInfo(name))
+    text = f"{moment:%Y-%m-%d %H:%M:%S}" if seconds else f"{moment:%Y-%m-%d %H:%M}"
+    if name == "UTC":
+        return f"{text} UTC"
+    offset = f"{moment:%z}"
+    return f"{text} {offset[:3]}:{offset[3:5]} {name}"

@@ -16,6 +16,7 @@ from app.reports.register import open_sentence, register_rows
 from app.reports.tables import delivery, diagnostic_rows, evidence_rows, exact_rows, hosts, hour_rows, platform, run_rows
 from app.reports.thresholds import threshold_rows
 from app.reports.words import Words
+from app.settings import settings
 
 SCHEMA = 1
 TEMPLATE_VERSION = "1"
@@ -144,6 +145,7 @@ def _document(facts: Facts, words: Words, revision: int, revisions: tuple[dict[s
         "marks": [{"kind": kind, "text": words.of("marks", kind), "other": other.of("marks", kind)} for kind in marks],
         "watermark": words.of("watermarks", marks[0]) + " " + other.of("watermarks", marks[0]) if marks else "",
         "prevailing": prevailing,
+        "times_text": words("times", zone=settings().time_zone),
         "prevailing_text": words("prevails", language=words.of("languages", prevailing)),
         "template_version": TEMPLATE_VERSION,
         "revisions": history,

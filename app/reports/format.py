@@ -7,9 +7,11 @@ onto or across its limit, digits are added until it no longer does. Rounding is 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
 from typing import Any
+
+from app.kit.clock import shown
 
 MISSING = "n/a"
 MAX_DIGITS = 30
@@ -152,16 +154,8 @@ def duration(seconds: Any, language: str = "en") -> str:
 
 
 def moment(value: datetime | str | None) -> str:
-    """Format a time to the second in UTC, with the zone always printed: "2026-11-29 09:20:31 UTC"."""
-    if value is None or value == "":
-        return MISSING
-    try:
-        at = datetime.fromisoformat(value) if isinstance(value, str) else value
-    except ValueError:
-        return str(value)
-    if at.tzinfo is None:
-        return f"{at:%Y-%m-%d %H:%M:%S}"
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    """Format a time to the second in the service's zone, with the zone always printed: "2026-11-29 09:20:31 UTC"."""
+    return shown(value) or MISSING
 
 
 def _side(value: Decimal, limit: Decimal) -> int:

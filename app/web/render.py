@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from app.accounts.roles import Permission, roles_with
-from app.kit.clock import now
+from app.kit.clock import now, shown
 from app.kit.errors import QuadgateError
 from app.kit.i18n import format_ago, format_bytes, language_tag, translate
 from app.kit.words import word
@@ -94,9 +94,8 @@ def ago(value: datetime | str | None, locale: str) -> str:
 
 
 def absolute(value: datetime | str | None) -> str:
-    """Return a time to the second with its offset."""
-    at = time_of(value)
-    return f"{at:%Y-%m-%d %H:%M:%S} +00:00" if at else ""
+    """Return a time to the second in the service's zone, which is named: the same on every face and for both parties."""
+    return shown(time_of(value))
 
 
 def iso(value: datetime | str | None) -> str:
@@ -132,6 +131,7 @@ def page(request: Request, template: str, status: int = 200, /, **data: Any) -> 
         "here": lambda **changes: here(request, **changes),
         "lang": language_tag(locale),
         "locale": locale,
+        "zone": settings().time_zone,
         "theme": who.theme,
         "actor": who.actor,
         "csrf": who.csrf,
