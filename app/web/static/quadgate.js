@@ -3,25 +3,6 @@
 (() => {
   const $ = (selector, root = document) => root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
-  const pad = (n, width = 2) => String(n).padStart(width, "0");
-
-  // Times: absolute, in the reader's own zone, with the offset always printed.
-  function localTime(text) {
-    const at = new Date(text);
-    if (Number.isNaN(at.getTime())) return null;
-    const minutes = -at.getTimezoneOffset();
-    const sign = minutes < 0 ? "-" : "+";
-    const offset = `${sign}${pad(Math.floor(Math.abs(minutes) / 60))}:${pad(Math.abs(minutes) % 60)}`;
-    return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())} ${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())} ${offset}`;
-  }
-  function showTimes(root) {
-    for (const el of $$("time[datetime]", root)) {
-      const text = localTime(el.dateTime);
-      const target = $("[data-absolute]", el);
-      if (text && target) target.textContent = text;
-    }
-  }
-  showTimes(document);
 
   // Copy buttons appear only where copying works.
   for (const button of $$("[data-copy]")) {
@@ -172,17 +153,61 @@
       trace(batch.rate);
     }
 
+    // The connection: it is made anew by itself, at growing intervals, and the reader is told since when there is none.
     const stale = $("#stale");
-    setInterval(() => {
-      const quiet = Date.now() - lastHeard > 35000;
-      if (stale) stale.hidden = !quiet;
-    }, 5000);
+    const QUIET = 35000;  // the service says something every 15 s
+    const LONGEST = 30000;
+    let source = null;
+    let tries = 0;
+    let waiting = 0;
+
+    const clock = (at) => new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: words.zone }).format(at);
+    function setAway(on) {
+      if (!stale || stale.hidden === !on) return;
+      if (on) stale.textContent = words.away.replace("{time}", `${clock(lastHeard)} ${words.zone}`);
+      stale.hidden = !on;
+    }
+    function address() {
+      return `${root.dataset.stream}?after=${lastEvent}&sample=${lastSample}&lang=${document.documentElement.lang}`;
+    }
+    function lost() {
+      if (source) source.close();
+      source = null;
+      if (waiting || root.dataset.running !== "yes" || leaving) return;
+      setAway(true);
+      const pause = Math.min(LONGEST, 1000 * 2 ** tries) * (0.75 + Math.random() / 4);  // not all readers at once
+      tries += 1;
+      waiting = setTimeout(again, pause);
+    }
+    // An EventSource does not tell why it was refused: who is no longer signed in is led to the door, anything else is tried again.
+    async function again() {
+      clearTimeout(waiting);
+      waiting = 0;
+      const asked = new AbortController();
+      const patience = setTimeout(() => asked.abort(), 10000);
+      try {
+        const answer = await fetch(address(), { redirect: "manual", signal: asked.signal, headers: { Accept: "text/event-stream" } });
+        if (answer.type === "opaqueredirect" || answer.status === 404) { leaving = true; window.location.reload(); return; }
+        if (answer.ok) connect(); else lost();
+      } catch {
+        lost();
+      } finally {
+        clearTimeout(patience);
+        asked.abort();  // what is read is read by the EventSource
+      }
+    }
+    const atOnce = () => { if (waiting && !document.hidden) again(); };
+    document.addEventListener("visibilitychange", atOnce);
+    window.addEventListener("online", atOnce);
+    setInterval(() => { if (source && Date.now() - lastHeard > QUIET) lost(); }, 5000);
 
     function connect() {
-      const url = `${root.dataset.stream}?after=${lastEvent}&sample=${lastSample}&lang=${document.documentElement.lang}`;
-      const source = new EventSource(url);
+      source = new EventSource(address());
+      const mine = source;
       const heard = (handler) => (event) => {
         lastHeard = Date.now();
+        tries = 0;
+        setAway(false);
         lastSample = Math.max(lastSample, Number((/\.s(\d+)$/.exec(event.lastEventId) || [])[1] || 0));  // ids are eEVENT.sSAMPLE
         handler(JSON.parse(event.data));
       };
@@ -192,14 +217,13 @@
       source.addEventListener("gap", heard((gap) => addLine("gap", gap.text)));
       source.addEventListener("pulse", heard(() => {}));
       source.addEventListener("bye", heard((bye) => {
-        source.close();
+        mine.close();
+        source = null;
         if (bye.ended) root.dataset.running = "no";
         else if (bye.reload) window.location.reload();  // nobody is signed in any more: the server leads to the door
         else setTimeout(connect, 500);
       }));
-      document.addEventListener("visibilitychange", () => {
-        if (!document.hidden && source.readyState === EventSource.CLOSED) connect();
-      }, { once: true });
+      source.addEventListener("error", () => { if (mine === source) lost(); });
     }
     if (root.dataset.running === "yes") connect();
   }
