@@ -15,25 +15,30 @@ from app.attempts.sealing import sealed_from
 from app.audit.chain import record
 from app.engagements.models import Engagement
 from app.kit.db import Transactions, after_commit
-from app.kit.errors import QuadgateError
+from app.kit.errors import BadInput, FieldProblem, QuadgateError
 from app.kit.i18n import N_, pair
 from gates.text import Text
 from gates.transitions import RunStatus
 
 log = logging.getLogger("quadgate.attempts")
 LONGEST_WHY = 500
+SHORTEST_WHY = 2  # two characters are a word in Chinese
 
 
-def judge_again(begin: Transactions, *, attempt_id: str, why: str | Text = "", actor: Actor) -> VerdictRevision:
+def judge_again(begin: Transactions, *, attempt_id: str, why: str | Text = "", actor: Actor, reasoned: bool = False) -> VerdictRevision:
     """Judge an attempt that has ended once more, let what follows from it follow, and print its report anew. No transaction is open meanwhile.
 
     The earlier revisions stay; what holds is the new one. A G2 whose baseline changes by it takes the judgements of G3 that rest on the
-    old one along. Raises Refused while the attempt goes on, for a rehearsal, and for evidence that is not what its hash says.
+    old one along. `reasoned`: a person is asked for the reason, so one is needed. Raises BadInput without it, Refused while the attempt
+    goes on, for a rehearsal, and for evidence that is not what its hash says.
     """
     from app.evidence import judgement  # evidence asks attempts for their rows in turn
 
     require(actor, Permission.JUDGE)
     told = why.strip()[:LONGEST_WHY] if isinstance(why, str) else why
+    if reasoned and isinstance(told, str) and len(told) < SHORTEST_WHY:
+        field = FieldProblem("/why", N_("Say why it is judged again: the reason stands in the history."))
+        raise BadInput("no_reason", N_("It was not judged again: the reason is missing."), [field])
     for _ in range(judgement.TRIES):
         with begin() as s:
             made = judgement.prepare(s, attempt_id=attempt_id, actor=actor)

@@ -42,11 +42,17 @@ COUNTED_FROM = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Restored:
-    """How many files came back, the attempts that go on here, the end of the audit chain, and a sentence for all that is lost."""
+    """How many files came back, the attempts that go on here, the end of the audit chain, and a sentence for all that is lost.
+
+    `made_at`, `from_node`: when and by which controller the backup was made; `credentials`: whether those of the targets came with it.
+    """
 
     files: int
     adopted: list[str]
     audit_head: str
+    made_at: str
+    from_node: str
+    credentials: bool
     damage: list[Text] = field(default_factory=list)
 
 
@@ -78,7 +84,15 @@ def restore(folder: Path, *, actor: Actor, accept_damage: bool = False) -> Resto
         chain.record(s, actor=actor, action="service.restore", object_kind="service", object_id=settings().node, data=data)
         head = chain.head(s)
     named = [*found.problems, *found.warnings, *(backup.gone(sha256) for sha256 in lost), *map(_unproven, rested_on, rested_on.values())]
-    return Restored(len(good), adopted, f"{head.seq}:{head.hash}", list(dict.fromkeys(named)))
+    return Restored(
+        len(good),
+        adopted,
+        f"{head.seq}:{head.hash}",
+        found.note["made_at"],
+        found.note["node"],
+        any(path.startswith(f"{backup.CREDENTIALS}/") for path in good),
+        list(dict.fromkeys(named)),
+    )
 
 
 def _require_acceptable(found: backup.Backup, accept_damage: bool) -> None:

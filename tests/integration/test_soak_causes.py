@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+import typer
 import yaml
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -168,5 +171,38 @@ def test_the_pages_and_rest_go_the_same_way(cast: Cast, files: dict[str, bytes])
     assert engineer.send(f"/attempts/{attempt_id}/judgements", why="once more").status_code == 303
     assert len(robot.get(f"/attempts/{attempt_id}/judgements").json()["items"]) == 4
     assert Robot(cast.viewer.user_id).post(f"/attempts/{attempt_id}/judgements").status_code == 403
+    silent = engineer.send(f"/attempts/{attempt_id}/judgements", why=" ")
+    assert silent.status_code == 422
+    assert "the reason is missing" in silent.text
+    assert len(robot.get(f"/attempts/{attempt_id}/judgements").json()["items"]) == 4
+    page = engineer.get(f"/attempts/{attempt_id}").text
+    assert "needed, and stands in the history" in page
+    assert [reason in page for reason in ("Reason: to be sure", "Reason: once more")] == [True, True]
     chinese = Browser("li.wei", language="zh-CN").get(f"/attempts/{attempt_id}").text
     assert "重新判定" in chinese
+    assert "必填，列入历史记录" in chinese
+
+
+def test_the_command_line_asks_why_at_a_terminal_and_prints_the_history_with_its_reasons(
+    cast: Cast, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from typer.testing import CliRunner
+
+    from app.commands import attempt as command
+
+    with write_session() as s:
+        attempt_id = soaked(s, cast, files).id
+    runner = CliRunner()
+    app = typer.Typer()
+    command.register(app)
+    runner.invoke(app, ["attempt", "judge", attempt_id, "--lang", "en"])
+    runner.invoke(app, ["attempt", "judge", attempt_id, "--why", "a newer judge", "--lang", "en"])
+    monkeypatch.setattr(command, "_at_a_terminal", lambda: True)
+    asked = runner.invoke(app, ["attempt", "judge", attempt_id, "--lang", "en"], input="the clock was mended\n")
+    assert "Why is it judged again?" in asked.output
+    history = [line for line in asked.output.splitlines() if re.match(r"\d+  ", line)]
+    assert [line.partition("  ")[0] for line in history] == ["1", "2", "3", "4"]
+    assert "no reason was given" not in history[0]  # the engine's own, at the end of the run
+    assert "no reason was given" in history[1]
+    assert "a newer judge" in history[2]
+    assert "the clock was mended" in history[3]

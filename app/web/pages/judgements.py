@@ -25,7 +25,7 @@ Form = Annotated[FormData, Depends(checked_form)]
 def judge(request: Request, attempt_id: str, who: Signed, form: Form) -> Response:
     """Judge again from stored evidence and present inputs."""
     try:
-        judge_again(write_session, attempt_id=attempt_id, why=text_of(form, "why"), actor=who.actor)
+        judge_again(write_session, attempt_id=attempt_id, why=text_of(form, "why"), actor=who.actor, reasoned=True)
     except QuadgateError as error:
         if error.status == 404:
             raise
