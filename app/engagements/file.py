@@ -22,7 +22,7 @@ from gates.schema import BAD, Problems, join
 from gates.schema import FieldProblem as SchemaProblem
 from gates.text import Text
 
-STAND_INS = ("lab", "vllm_cpu")  # engines where no hardware is (DESIGN 6); neither runs the product's software
+STAND_INS = ("lab", "vllm_cpu")  # engines where no hardware is; neither runs the product's software
 ONLY_SSH = ("address", "port", "user", "credential", "password", "host_key")
 LARGEST = 1 << 20  # characters
 _SECRET = re.compile(

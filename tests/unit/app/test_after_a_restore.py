@@ -26,4 +26,4 @@ def test_nothing_is_told_of_targets_when_nothing_goes_on_nor_of_keys_that_came_w
     assert len(told) == 3
     assert "credentials" not in " ".join(told)
     assert "obeys" not in told[0]
-    assert "2026-11-29T08:00:00.000Z" in told[0]
+    assert "2026-11-29 08:00:00 UTC" in told[0]
