@@ -23,7 +23,7 @@ from app.kit.i18n import N_
 from app.settings import ROOT, settings
 from app.web import health
 from app.web.asgi import BODY_LIMIT, TOO_LARGE, BodyLimit, PlainAddress, Shell
-from app.web.pages import account, approvals, attempts, board, door, downloads, judgements, register, revise, whatif, wipes
+from app.web.pages import account, approvals, attempts, board, door, downloads, judgements, register, revise, whatif, wipes, words
 from app.web.render import problem_page
 from app.web.security import SignInNeeded, sign_in_url, stranger
 
@@ -96,6 +96,7 @@ def create_app(body_limit: int = BODY_LIMIT) -> ASGIApp:
         whatif.router,
         wipes.router,
         account.router,
+        words.router,
     ):
         web.include_router(router)
     _handle_errors(web)
