@@ -169,7 +169,7 @@ def _link_rows(
 
 def _passive(order: Order) -> Iterator[dict[str, Any]]:
     for kind in sorted({item.kind for item in order.packed if passive(item.kind)}):
-        why = Text("No tool reads this kind; the unpacking form does.", "该类物品无法由工具读取，由开箱检验表确认。")
+        why = Text("No tool reads this kind; the unpacking form confirms labels and numbers.", "该类物品无法由工具读取，标签与数量由开箱检验表确认。")
         yield left_out(f"g1.serials.{kind}", SERIALS.title.fill(name=kind_name(kind)), why)
 
 
@@ -186,6 +186,7 @@ def _items(order: Order, inventory: Inventory) -> list[dict[str, Any]]:
                 "host": seen.host if seen else item.host,
                 "firmware": (seen.firmware or None) if seen else None,
                 "capacity_bytes": f"{seen.capacity:f}" if seen and seen.capacity is not None else None,
+                "quantity": item.quantity,
                 "seen": seen is not None,
             }
         )

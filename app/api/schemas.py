@@ -102,6 +102,9 @@ class EngagementItem(Given):
     version: int
     gates: list[GateView]
     next: NextAction
+    packing_warning: Words | None = Field(
+        default=None, description="What the packing list lacks of the order, or holds beyond it: as long as that is so G1 cannot pass."
+    )
 
 
 class EngagementPage(BaseModel):

@@ -15,6 +15,7 @@ from app.commands.plan_odds import odds
 from app.engagements.file import check_document
 from app.kit.i18n import N_
 from app.kit.terminal import say
+from gates.g1.packing import packing_warning
 from gates.plan import InvalidPlan, Plan, load_yaml, parse_plan
 from gates.schema import FieldProblem
 from gates.text import Text
@@ -52,10 +53,14 @@ def check(
     except InvalidPlan as error:
         refuse(error, file, language, as_json=as_json)
     found = at_sealing(plan, targets=targets_in(document))
+    warned = packing_warning(document["order"], document["packing_list"]) if is_engagement(document) else None
     if as_json:
-        typer.echo(json.dumps({"hash": plan.hash, "plan": plan.data, "odds": found}, ensure_ascii=False))
+        told = {"hash": plan.hash, "plan": plan.data, "odds": found, "packing_warning": warned.json() if warned else None}
+        typer.echo(json.dumps(told, ensure_ascii=False))
         return
     typer.echo(plan.hash)
+    if warned:
+        say(warned.in_language(language), err=True)
     alarms = [row["text"] for row in found["fitting_limits"]]  # claims that chance alone breaches at the plan's own run_variation
     for text in (found["summary"], *found["warnings"], *alarms, *found["assumptions"]):
         say(text[language], err=True)

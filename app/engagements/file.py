@@ -11,6 +11,7 @@ from app.engagements.drivers import check_drivers, check_shares
 from app.engagements.engine_keys import check_engine_keys
 from app.engagements.hardware_shape import check_packages
 from app.engagements.network import check_pairs, check_switches, check_with_plan
+from app.engagements.placeholders import refuse_placeholders
 from app.engagements.shape import FILE
 from app.kit.errors import BadInput, FieldProblem
 from app.kit.i18n import N_
@@ -97,6 +98,7 @@ def _checked(document: Any) -> tuple[Any, Plan | None, list[SchemaProblem]]:
     if plan and read is not BAD:
         check_with_plan(read["targets"], plan, problems)
         check_shares(read["targets"], plan, problems)
+    refuse_placeholders(_walk(document, ""), problems)
     return read, plan, problems.found
 
 
@@ -186,7 +188,7 @@ def _below_plan(problem: SchemaProblem) -> Text:
 def _check_together(data: dict[str, Any], problems: Problems) -> None:
     """Check what one field alone cannot tell."""
     targets, people = data["targets"], data["engagement"]["people"]
-    _no_twice("packing_list", [(f"[{i}].serial", p["serial"]) for i, p in enumerate(data["packing_list"])], problems)
+    _no_twice("packing_list", [(f"[{i}].serial", p["serial"]) for i, p in enumerate(data["packing_list"]) if "serial" in p], problems)
     logins = [(f".{party}[{i}].login", p["login"].lower()) for party in people for i, p in enumerate(people[party])]
     _no_twice("engagement.people", logins, problems)
     for party in people:

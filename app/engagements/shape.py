@@ -13,8 +13,8 @@ from app.accounts.roles import Role
 from app.engagements.hardware_shape import ADDRESS, ARRAY, FABRIC, NAME, NETDEV, PACKAGES, VOLUME
 from app.engagements.keys import Keys, Named
 from gates.canonical import plain
-from gates.g1.kinds import KINDS
-from gates.schema import BAD, Choice, Items, Measure, Problems, Whole, Words, YesNo
+from gates.g1.kinds import KINDS, needs_serial
+from gates.schema import BAD, Choice, Items, Measure, Problems, Whole, Words, YesNo, join
 
 CELLS = ("checkpoint", "tier_read", "fio", "ib_write_bw", "model_load")  # what a plan may name in workload.cells
 GROUPS = ("engine", "storage", "loadgen", "bmc")
@@ -111,7 +111,38 @@ LINE = Keys(
         "note": TEXT,
     },
 )
-PIECE = Keys({"kind": Choice(tuple(KINDS)), "model": TEXT, "serial": TEXT}, {"slot": TEXT, "firmware": TEXT, "host": NAME, "note": TEXT})
+
+
+@dataclass(frozen=True)
+class Piece:
+    """An entry of the packing list: a piece by its serial number, or so many pieces (`quantity`) of a kind that carries none."""
+
+    keys: Keys
+
+    def read(self, value: Any, path: str, problems: Problems) -> Any:
+        """Return the plain map, or BAD after adding a sentence for each problem."""
+        read = self.keys.read(value, path, problems)
+        if read is BAD:
+            return BAD
+        if "serial" not in read and needs_serial(read["kind"]):
+            free = ", ".join(kind for kind in KINDS if not needs_serial(kind))
+            en, zh = "this key is missing; without a serial number may stand: ", "缺少此键；以下类别可不填序列号："
+            return problems.add(join(path, "serial"), f"{en}{free}.", f"{zh}{free}。")
+        if "serial" in read and read.get("quantity", 1) != 1:
+            return problems.add(join(path, "quantity"), "one serial number is one piece.", "一个序列号对应一件。")
+        return read
+
+    def write(self, value: Any) -> Any:
+        """Return the plain form."""
+        return value
+
+
+PIECE = Piece(
+    Keys(
+        {"kind": Choice(tuple(KINDS)), "model": TEXT},
+        {"serial": TEXT, "quantity": Whole(1, 100_000), "slot": TEXT, "firmware": TEXT, "host": NAME, "note": TEXT},
+    )
+)
 IP = Words(r"[0-9A-Fa-f:.]{3,45}", "an IP address", "IP 地址")
 HOST = Keys(
     {"groups": Items(Choice(GROUPS)), "connection": Choice(("local", "ssh"))},

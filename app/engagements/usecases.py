@@ -14,10 +14,18 @@ from app.engagements.views import board, overview
 from app.kit.clock import now
 from app.kit.db import new_id
 from app.plans.usecases import first_revision
+from gates.g1.packing import packing_warning
 from gates.schema import FieldProblem
 from gates.text import Text
 
-__all__ = ["board", "create_engagement", "overview"]
+__all__ = ["board", "create_engagement", "overview", "warning_of"]
+
+
+def warning_of(text: str, actor: Actor) -> Text | None:
+    """Return what to know before an engagement is made of a file: what its packing list lacks of the order. Raises BadInput as making it does."""
+    require(actor, Permission.CREATE_ENGAGEMENT)
+    file = read_file(text)
+    return packing_warning(file.order, file.packing_list)
 
 
 def create_engagement(s: Session, *, text: str, actor: Actor) -> Engagement:

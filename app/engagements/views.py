@@ -27,6 +27,7 @@ from app.kit.clock import now, stamp
 from app.plans import repository as plans
 from app.plans.models import PlanRevision
 from app.plans.reading import plan_of
+from gates.g1.packing import packing_warning
 from gates.pipeline import engagement_state, gate_state, may_start, next_action
 from gates.pipeline_facts import GATES, Action, Facts, GateState
 from gates.plan import Plan
@@ -69,6 +70,7 @@ def overview(s: Session, *, engagement_id: str, actor: Actor) -> dict[str, Any]:
     require(actor, Permission.VIEW)
     engagement = access.find(s, engagement_id, actor)
     item, revisions, tries, given, facts = _item(s, engagement, actor)
+    warned = packing_warning(engagement.order, engagement.packing_list)
     using = {a.id for a in facts.attempts if a.uses_up and not a.rehearsal}
     plan, revision = plan_of(revisions[-1]), revisions[-1]
     reports = newest_reports(s, [a.id for a in tries])
@@ -77,6 +79,7 @@ def overview(s: Session, *, engagement_id: str, actor: Actor) -> dict[str, Any]:
         "people": engagement.people,
         "order": engagement.order,
         "packing_list": engagement.packing_list,
+        "packing_warning": warned.json() if warned else None,
         "targets": engagement.targets,
         "source_yaml": engagement.source_yaml,
         "g2_baseline": engagement.g2_baseline,

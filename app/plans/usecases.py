@@ -84,6 +84,16 @@ def current(s: Session, engagement_id: str) -> PlanRevision:
     return found[-1]
 
 
+def canonical_of(s: Session, *, engagement_id: str, number: int, actor: Actor) -> tuple[str, str]:
+    """Return a file name and the canonical JSON of a revision: SHA-256 of its UTF-8 bytes is the hash that both parties approve."""
+    require(actor, Permission.VIEW)
+    engagement = find(s, engagement_id, actor)
+    found = next((r for r in repository.revisions(s, engagement_id) if r.revision == number), None)
+    if found is None:
+        raise NotFound("no_such_revision", N_("The plan of {engagement} has no revision {number}."), engagement=engagement.code, number=number)
+    return f"{engagement.code}-plan-{number}.json", found.canonical
+
+
 def seal(s: Session, revision: PlanRevision, actor: Actor) -> None:
     """Seal a revision: the effect of both parties' approval of its hash."""
     if revision.sealed_at is None:

@@ -10,7 +10,7 @@ from app.reports.words import Words
 
 
 def delivery(engagement: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the order line by line against the packing list: what was ordered, how many serials are listed."""
+    """Return the order line by line against the packing list: what was ordered, how many pieces are listed."""
     order = engagement.get("order") or {}
     listed = engagement.get("packing_list") or []
     rows = []
@@ -23,7 +23,7 @@ def delivery(engagement: dict[str, Any]) -> list[dict[str, Any]]:
                 "model": str(line.get("model", "")),
                 "quantity": str(line.get("quantity", "")),
                 "firmware": ", ".join(str(v) for v in firmware) if isinstance(firmware, list) else str(firmware or ""),
-                "listed": str(len(same)) if same else "",
+                "listed": str(sum(item.get("quantity", 1) for item in same)) if same else "",
             }
         )
     return rows

@@ -13,7 +13,7 @@ from app.kit.words import word
 from app.reports.checks import check_row, claim_rows, claims_matrix, untested, value_text
 from app.reports.format import duration
 from app.reports.headline import advisory_of
-from app.reports.thresholds import threshold_rows
+from app.reports.thresholds import section_rows, threshold_rows
 from app.reports.words import Words
 from app.web.render import time_of, unbroken
 
@@ -56,6 +56,19 @@ BUTTONS: dict[str, str] = {
     "extend": N_("Extend the attempt"),
     "follow": N_("Follow it live"),
     "form": N_("Fill in the form"),
+}
+SECTIONS: dict[str, str] = {  # of a plan, in the order in which a page shows them
+    "workload": N_("Workload"),
+    "arms": N_("Arms"),
+    "decision": N_("Decision rule"),
+    "policy": N_("Attempts, fails, sign-off"),
+    "platform": N_("Platform"),
+    "calendar": N_("Calendar"),
+    "evidence": N_("Evidence"),
+    "not_tested": N_("Not tested, by agreement"),
+    "expected": N_("Expected, for the chances only"),
+    "rig": N_("Rig"),
+    "plan": N_("The plan itself"),
 }
 DECISION_KINDS = {"seal": "plan", "consent": "conditional", "sign_off": "sign_off", "lift": "stop_loss", "close": "close"}
 
@@ -198,6 +211,17 @@ def thresholds(plan: Data, locale: str) -> list[Data]:
         groups.append({"code": gate, "title": word("gate", gate, locale), "rows": [r for r in rows if not r["source"].startswith("validity.")]})
         validity = [r for r in rows if r["source"].startswith("validity.")] or validity
     return [*groups, {"code": "G3, G4", "title": translate(N_("Validity of the measurement"), locale), "rows": validity}]
+
+
+def sealed_beside(plan: Data, locale: str) -> list[Data]:
+    """Return everything else that the seal covers: all sections of the plan that hold no limit of a gate, whatever they are, as rows."""
+    words, limits = Words(language_tag(locale)), {"g1", "g2", "g3", "g4", "validity"}
+    groups = []
+    for section in (*(name for name in SECTIONS if name in plan), *(name for name in plan if name not in SECTIONS)):
+        if section not in limits:
+            rows = [row | {"limit": together(row["limit"])} for row in section_rows(plan, [section], words)]
+            groups.append({"code": section, "title": translate(SECTIONS[section], locale) if section in SECTIONS else "", "rows": rows})
+    return groups
 
 
 def plan_changes(changes: Iterable[Data], locale: str) -> list[Data]:

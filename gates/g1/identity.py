@@ -23,34 +23,41 @@ _SEEN = Text("a survey that sees {s} would tell", "调查读到 {s} 后方可判
 _TARGET = Text("the host that holds it, named as a target, would change it", "将其所在主机列为目标后方可判定")
 _AGREED = Text("an order and a packing list in which this is put right, and a new attempt, would change it", "更正订单与装箱单后由新的尝试判定")
 _NO_TOOL = Text("a packing list that names the part by a kind that tools read would change it", "装箱单改用工具可读取的类别后方可判定")
+_NO_FIRMWARE = Text("The order names no firmware.", "订单未指定固件。")
+_NO_SUCH_FIRMWARE = Text(
+    "The packing list holds no part that tools read and for which the order names firmware.", "装箱单中没有订单指定了固件且可由工具读取的部件。"
+)
+_NO_CAPACITY = Text("The order states no capacity of a drive.", "订单未注明硬盘容量。")
+_NO_SUCH_DRIVE = Text("The packing list holds no drive of which the order states the capacity.", "装箱单中没有订单注明了容量的硬盘。")
 
 
 def order_check(plan: Plan, order: Order) -> CheckResult:
     """Compare order and packing list: model, quantity, and firmware where the packing list states it."""
-
-    def findings() -> Iterator[Finding]:
-        for problem in order.problems:
-            yield Finding(State.UNKNOWN, problem, (INPUTS,), change=_AGREED)
-        for line in order.lines:
-            if _listed(line, order):
-                yield _line_finding(line, order)
-        for item in order.packed:
-            line_of = order.line_of(item)
-            if line_of is None:
-                yield bad("{model} ({s}) is packed but was not ordered", "{model}（{s}）在装箱单中但未订购", INPUTS, model=item.model, s=item.serial)
-            elif item.firmware and line_of.firmware and item.firmware not in line_of.firmware:
-                words = "the packing list states firmware {fw} for {s}, which the order does not allow", "装箱单中 {s} 的固件 {fw} 不在订单允许范围内"
-                yield bad(*words, INPUTS, fw=item.firmware, s=item.serial)
-
     total = sum(line.quantity for line in order.lines if _listed(line, order))
     return conclude(
         ORDER.blank(plan),
-        findings(),
+        order_findings(order),
         passed=Text("Every ordered model is packed in the ordered quantity ({total} items).", "所有订购型号均按订购数量装箱（共 {total} 件）。"),
         words={"total": total},
-        value=str(len(order.packed)),
+        value=str(sum(item.quantity for item in order.packed)),
         limit=Limit("==", str(total), str(total)),
     )
+
+
+def order_findings(order: Order) -> Iterator[Finding]:
+    """Return what order and packing list say of each other, line by line and item by item."""
+    for problem in order.problems:
+        yield Finding(State.UNKNOWN, problem, (INPUTS,), change=_AGREED)
+    for line in order.lines:
+        if _listed(line, order):
+            yield _line_finding(line, order)
+    for item in order.packed:
+        line_of = order.line_of(item)
+        if line_of is None:
+            yield bad("{what} is packed but was not ordered", "{what}在装箱单中但未订购", INPUTS, what=item.name)
+        elif item.firmware and line_of.firmware and item.firmware not in line_of.firmware:
+            words = "the packing list states firmware {fw} for {s}, which the order does not allow", "装箱单中 {s} 的固件 {fw} 不在订单允许范围内"
+            yield bad(*words, INPUTS, fw=item.firmware, s=item.serial or item.model)
 
 
 def _listed(line: Line, order: Order) -> bool:
@@ -60,7 +67,7 @@ def _listed(line: Line, order: Order) -> bool:
 
 
 def _line_finding(line: Line, order: Order) -> Finding:
-    count = sum(1 for item in order.of(line.kind) if same_model(line.model, item.model))
+    count = sum(item.quantity for item in order.of(line.kind) if same_model(line.model, item.model))
     words: dict[str, Any] = {"model": line.model, "want": line.quantity, "have": count}
     if count == line.quantity:
         return good("{model}: {have} packed", "{model}：装箱 {have} 件", INPUTS, **words)
@@ -142,7 +149,7 @@ def firmware_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResul
     blank = FIRMWARE.blank(plan)
     bound = [(item, seen, line) for item, seen in _pairs(order, inventory) if (line := order.line_of(item)) and line.firmware]
     if not bound:
-        return left_out(blank.id, blank.title, Text("The order names no firmware.", "订单未指定固件。"))
+        return left_out(blank.id, blank.title, _NO_SUCH_FIRMWARE if any(line.firmware for line in order.lines) else _NO_FIRMWARE)
 
     def findings() -> Iterator[Finding]:
         for item, seen, line in bound:
@@ -169,7 +176,8 @@ def capacity_check(plan: Plan, order: Order, inventory: Inventory) -> CheckResul
         (item, seen, line) for item, seen in _pairs(order, inventory) if item.kind == "drive" and (line := order.line_of(item)) and line.capacity
     ]
     if not bound:
-        return left_out(blank.id, blank.title, Text("The order states no capacity.", "订单未注明容量。"))
+        stated = any(line.kind == "drive" and line.capacity for line in order.lines)
+        return left_out(blank.id, blank.title, _NO_SUCH_DRIVE if stated else _NO_CAPACITY)
 
     def findings() -> Iterator[Finding]:
         for item, seen, line in bound:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from gates.g1.kinds import needs_serial
 from gates.text import Text
 from gates.units import BadQuantity, parse_quantity
 
@@ -26,13 +27,19 @@ class Line:
 
 @dataclass(frozen=True)
 class Packed:
-    """One item of the packing list."""
+    """One entry of the packing list: one piece by its serial number, or so many pieces of a kind that carries none (`serial` is then empty)."""
 
     kind: str
     model: str
     serial: str
     host: str | None = None
     firmware: str | None = None
+    quantity: int = 1
+
+    @property
+    def name(self) -> Text:
+        """Return what a sentence calls it: its model, with the serial number where there is one."""
+        return Text("{model} ({s})", "{model}（{s}）").fill(model=self.model, s=self.serial) if self.serial else Text(self.model, self.model)
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ def parse_order(inputs: Mapping[str, Any]) -> Order:
         problems.append(Text("the packing list is empty", "装箱单为空"))
     seen: set[str] = set()
     for item in packed:
-        if item.serial in seen:
+        if item.serial and item.serial in seen:
             problems.append(Text("serial number {s} stands twice in the packing list", "序列号 {s} 在装箱单中重复").fill(s=item.serial))
         seen.add(item.serial)
     return Order(tuple(lines), tuple(packed), tuple(problems))
@@ -125,15 +132,21 @@ def _line(raw: Any, number: int, problems: list[Text]) -> Line | None:
 
 
 def _packed(raw: Any, number: int, problems: list[Text]) -> Packed | None:
-    if not isinstance(raw, Mapping) or not all(_filled(raw.get(key)) for key in ("kind", "model", "serial")):
+    raw = raw if isinstance(raw, Mapping) else {}
+    named = ("kind", "model", "serial") if "serial" in raw or needs_serial(str(raw.get("kind")).strip()) else ("kind", "model")
+    if not all(_filled(raw.get(key)) for key in named):
         problems.append(Text("packing list item {n} lacks kind, model or serial number", "装箱单第 {n} 项缺少类别、型号或序列号").fill(n=number))
+        return None
+    quantity = raw.get("quantity", 1)
+    if not isinstance(quantity, int) or isinstance(quantity, bool) or quantity < 1 or (quantity > 1 and "serial" in raw):
+        words = "packing list item {n}: one serial number is one piece, and a quantity is a whole number of at least 1"
+        problems.append(Text(words, "装箱单第 {n} 项：一个序列号对应一件，数量为不小于 1 的整数").fill(n=number))
         return None
     host, firmware = raw.get("host"), raw.get("firmware")
     if not all(value is None or _filled(value) for value in (host, firmware)):
         problems.append(Text("packing list item {n} names a host or firmware that is no text", "装箱单第 {n} 项的主机或固件不是文字").fill(n=number))
-    return Packed(
-        raw["kind"].strip(), raw["model"].strip(), raw["serial"].strip(), host if _filled(host) else None, str(firmware).strip() if firmware else None
-    )
+    serial, firmware = str(raw.get("serial") or "").strip(), str(firmware).strip() if firmware else None
+    return Packed(raw["kind"].strip(), raw["model"].strip(), serial, host if _filled(host) else None, firmware, quantity)
 
 
 def _filled(value: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from gates.g1.declared import PHOTOS, RECEIVERS, UNPACKING
-from gates.g1.order import Order
+from gates.g1.order import Order, same_model
 from gates.model import CheckResult, Observation, Reading
 from gates.readers.common import available
 from gates.readers.registry import read
@@ -66,11 +66,16 @@ def form_params(plan: Plan) -> dict[str, Any]:
         {
             "name": "serials_match",
             "type": "bool",
-            "label": Text("Serial labels match the packing list", "序列号标签与装箱单一致").json(),
+            "label": Text(
+                "Serial labels, and the numbers of items without one, match the packing list", "序列号标签及无序列号物品的数量与装箱单一致"
+            ).json(),
             "required": True,
         }
     )
-    damaged = Text("Items with damage or something missing (serial numbers; empty: none)", "有损坏或缺失的物品（序列号；无则留空）")
+    damaged = Text(
+        "Items with damage or something missing (serial numbers, or the model where there is none; empty: no such item)",
+        "有损坏或缺失的物品（填序列号，无序列号的填型号；没有则留空）",
+    )
     fields.append({"name": "exceptions", "type": "text", "label": damaged.json(), "required": False})
     fields.append({"name": "notes", "type": "text", "label": Text("Notes", "备注").json(), "required": False})
     labels = {"vendor": Text("Received: vendor", "签收人（供方）"), "customer": Text("Received: customer", "签收人（需方）")}
@@ -128,9 +133,9 @@ def _condition(reading: Reading | None, order: Order) -> Iterator[Finding]:
     yield from _exceptions(reading, order)
     match = [o.value for o in reading.observations if o.quantity == "unpacking.serials_match"]
     if not match:
-        yield unknown("whether the serial labels match was not answered", "未填写序列号标签是否一致", FORM)
+        yield unknown("whether serial labels and numbers match was not answered", "未填写序列号标签与数量是否一致", FORM)
     elif match != ["yes"]:
-        yield bad("the serial labels do not match the packing list", "序列号标签与装箱单不一致", FORM)
+        yield bad("serial labels or numbers of items do not match the packing list", "序列号标签或物品数量与装箱单不一致", FORM)
     else:
         yield good("labels match", "标签一致", FORM)
 
@@ -146,11 +151,12 @@ def _answered(o: Observation, label: Text, answers: dict[str, tuple[Text, bool]]
 def _exceptions(reading: Reading, order: Order) -> Iterator[Finding]:
     """Turn the serial numbers that the inspectors named into breaches; words that name no delivered item cannot be judged."""
     told = " ".join(str(o.value) for o in reading.observations if o.quantity == "unpacking.exceptions" and available(str(o.value)))
-    named = [item for item in order.packed if item.serial.casefold() in re.split(r"[\s,;，；、]+", told.casefold())]
+    tokens = re.split(r"[\s,;，；、]+", told.casefold())
+    named = [item for item in order.packed if (item.serial.casefold() in tokens if item.serial else same_model(item.model, told))]
     for item in named:
-        yield bad("{s} ({model}) arrived damaged or incomplete", "{s}（{model}）到货时有损坏或缺失", FORM, s=item.serial, model=item.model)
+        yield bad("{what} arrived damaged or incomplete", "{what}到货时有损坏或缺失", FORM, what=item.name)
     if told and not named:
-        words = "the field of damaged items names no delivered serial number: {told}", "损坏物品栏未列出任何装箱序列号：{told}"
+        words = "the field of damaged items names nothing that was delivered: {told}", "损坏物品栏未列出任何到货物品：{told}"
         yield unknown(*words, FORM, told=told[:80])
 
 

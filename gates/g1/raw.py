@@ -43,7 +43,9 @@ def raw_checks(plan: Plan, packed: tuple[Packed, ...], storage: dict[str, HostPa
     models = {item.model: [findings[i.serial] for i in packed if i.model == item.model] for item in packed}
     compared = {model: rows for model, rows in models.items() if len(rows) > 1}
     if not compared:
-        yield left_out(blank.id, blank.title, Text("There is only one drive of each model.", "每种型号只有一块硬盘。"))
+        alone = Text("The packing list holds only one drive of each model.", "装箱单中每种型号只有一块硬盘。")
+        none = Text("The packing list holds no drive.", "装箱单中没有硬盘。")
+        yield left_out(blank.id, blank.title, alone if packed else none)
         return
     limit = plan.g1.drive_spread_max
     rows = [_spread_finding(model, rows, limit) for model, rows in compared.items()]

@@ -125,7 +125,7 @@ def return_slip(answer: Mapping[str, Any], site: Mapping[str, Any], host: str) -
     """Return what goes back, piece by piece, for both parties to sign: every piece of the packing list on this host, its wipe where it is a drive."""
     wiped = {record["serial"]: record for record in answer["facts"]["records"]}
     pieces = [piece for piece in site.get("packing_list") or [] if piece.get("host") == host]
-    rows = [{**piece, "wipe": wiped[piece["serial"]]["outcome"] if piece["serial"] in wiped else None} for piece in pieces]
+    rows = [{**piece, "wipe": wiped.get(piece.get("serial"), {}).get("outcome")} for piece in pieces]
     left = [row["serial"] for row in rows if row["kind"] == "drive" and row["wipe"] != "wiped"]
     return {
         "schema": 1,

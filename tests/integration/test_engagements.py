@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,11 +15,11 @@ from app.audit.chain import verify
 from app.engagements.drivers import soak_refusal
 from app.engagements.file import read_file
 from app.engagements.models import Engagement
-from app.engagements.usecases import board, create_engagement, overview
+from app.engagements.usecases import board, create_engagement, overview, warning_of
 from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, Forbidden, NotFound
 from app.targets.inventory import build
-from app.web.starter import STARTER
+from app.web.starter import starter
 from gates.model import ATTENDED
 from gates.plan import parse_plan
 from tests.people import Cast
@@ -25,6 +27,13 @@ from tests.scenes import DEMO, engage, run
 
 PAIR = "host: array01, interface: ens8f0np0, far_host: {far}, far_interface: ens3f0np0, far_address: 127.0.0.1"
 PAIRS = "  rdma_bandwidth: {{pairs: [{{" + PAIR + "}}]}}\n  rack: lab"
+REAL = {  # what an engineer writes over the places of the sample that are no free words
+    "code": "ACME-2026-01",
+    "address": "192.0.2.11",
+    "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA",
+    "image": f"vllm/vllm-openai-rocm@sha256:{'ab' * 32}",
+    "model_dir": "/models/m",
+}
 ONE = "{groups: [engine, loadgen], connection: local}"
 APART = "{{groups: [loadgen], connection: local}}\n    gpu02: {{groups: [engine], connection: local{attend}}}"
 PLACE = ", attend: {{address: {}, port: {}}}"
@@ -34,6 +43,8 @@ CHANGES = {
     "wrong type": ("quantity: 4", "quantity: four", "/order/lines/1/quantity", "whole number"),
     "wrong unit": ('"7.68 TB"', '"7.68 GHz"', "/order/lines/1/capacity", "unit"),
     "unit of another kind": ('"100 Gbit/s"', '"100 GB"', "/order/lines/2/speed", "unit of bytes"),
+    "no serial of a drive": (", serial: QF26K0A00102", "", "/packing_list/2/serial", "may stand: cable, optic"),
+    "one serial for two": (", serial: QF26K0A00102", ", serial: QF26K0A00102, quantity: 2", "/packing_list/2/quantity", "one piece"),
     "serial twice": ("QF26K0A00102", "QF26K0A00101", "/packing_list/2/serial", "already"),
     "host without a group": ("groups: [storage]", "groups: []", "/targets/hosts/array01/groups", "no group"),
     "no load generator": ("[engine, loadgen]", "[engine]", "/targets/hosts", "loadgen"),
@@ -145,8 +156,42 @@ def test_cells_are_measured_on_an_engine_host_that_another_host_drives() -> None
     assert read_file(asks).plan.workload.cells == ("checkpoint",)
 
 
+def filled(locale: str = "en") -> str:
+    """Return the sample of a new engagement with every place filled in."""
+    number = count(1)
+
+    def value(found: re.Match[str]) -> str:
+        return found[1] + (REAL.get(found[2]) or f"{'l' if found[2] == 'login' else 'x'}{next(number) if found[2] == 'login' else ''}y")
+
+    text = re.sub(r"((?<![a-z])([a-z_]+): )<[^<>]+>", value, starter(locale))
+    return text.replace("[<version>]", '["1"]').replace("[<固件版本>]", '["1"]')
+
+
+@pytest.mark.parametrize("locale", ["en", "zh_CN"])
+def test_the_sample_of_a_new_engagement_is_refused_with_each_value_that_is_still_to_be_filled_in_and_with_nothing_else(locale: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        read_file(starter(locale))
+    said = {e.pointer: e for e in caught.value.errors}
+    assert all("placeholder" in e.text("en") and "占位" in e.text("zh_CN") for e in said.values())
+    places = starter(locale).partition("engagement:")[2].replace("<state folder>", "").replace("<状态目录>", "")
+    assert len(said) == len(re.findall(r"<[^<>]+>", places)) > 20
+    assert {"/packing_list/0/serial", "/targets/hosts/array01/host_key", "/engagement/customer", "/targets/engine/image"} <= set(said)
+    assert re.search("[\u4e00-\u9fff]", starter(locale)) is None or locale != "en"
+
+
+@pytest.mark.parametrize("value", ["ssh-ed25519 AAAA", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEEXAMPLEEXAMPLE", "<key of gpu01>"])
+def test_a_host_key_that_is_a_samples_is_refused(value: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        read_file(filled().replace(REAL["host_key"], value))
+    assert {e.pointer for e in caught.value.errors} == {f"/targets/hosts/{name}/host_key" for name in ("gpu01", "array01")}
+
+
+def test_angle_brackets_within_a_value_are_no_placeholder() -> None:
+    assert read_file(DEMO.replace("示例智算科技有限公司", "A <B> C")).customer == "A <B> C"
+
+
 def test_vllm_on_a_cpu_is_no_real_target_and_vllm_itself_is() -> None:
-    real = STARTER.replace("kind: vllm,", "kind: vllm_cpu,")
+    real = filled().replace("kind: vllm,", "kind: vllm_cpu,")
     with pytest.raises(BadInput) as caught:
         read_file(real)
     assert [e.pointer for e in caught.value.errors] == ["/targets/engine/kind"]
@@ -154,8 +199,9 @@ def test_vllm_on_a_cpu_is_no_real_target_and_vllm_itself_is() -> None:
     assert read_file(as_simulated).targets["engine"]["kind"] == "vllm_cpu"
 
 
-def test_the_text_that_a_new_engagement_begins_with_is_a_valid_file_of_a_real_engine() -> None:
-    file = read_file(STARTER)
+@pytest.mark.parametrize("locale", ["en", "zh_CN"])
+def test_the_text_that_a_new_engagement_begins_with_is_once_filled_in_a_valid_file_of_a_real_engine(locale: str) -> None:
+    file = read_file(filled(locale))
     assert (file.targets["simulated"], file.targets["engine"]["kind"]) == (False, "vllm")
     assert {host["credential"] for host in file.targets["hosts"].values()} == {"ssh-gpu01", "ssh-array01"}
 
@@ -165,7 +211,7 @@ def test_the_key_that_a_host_names_is_the_file_of_that_name_below_the_state_fold
         (state / "credentials").mkdir(mode=0o700, exist_ok=True)
         (state / "credentials" / name).write_text("a key")
         (state / "credentials" / name).chmod(0o600)
-    inventory = build(code="X", targets=read_file(STARTER).targets, state_dir=state)
+    inventory = build(code="X", targets=read_file(filled()).targets, state_dir=state)
     assert inventory.hostvars["gpu01"]["ansible_ssh_private_key_file"] == str(state / "credentials" / "ssh-gpu01")
 
 
@@ -279,3 +325,34 @@ def test_the_calendar_has_dates_when_the_plan_names_a_start(cast: Cast) -> None:
         ("2026-12-29", "2027-01-25"),
         ("2027-01-26", "2027-02-08"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("  - {kind: drive, model: QF-N7680, serial: QF26K0A00103, host: array01}\n", "", "QF-N7680: 4 ordered, 3 packed"),
+        ("QF-N7680, serial: QF26K0A00103", "QF-N3840, serial: QF26K0A00103", "QF-N3840 (QF26K0A00103) is packed but was not ordered"),
+        ("serial: QF26K0A00103,", "serial: QF26K0A00103, firmware: OLD1,", "firmware OLD1 for QF26K0A00103"),
+        ("packing_list:\n", "packing_list:\n  - {kind: cable, model: DAC, quantity: 4}\n", "DAC is packed but was not ordered"),
+        ("  lines:\n", "  lines:\n    - {kind: cable, model: DAC, quantity: 4}\n", "DAC: 4 ordered, 0 packed"),
+    ],
+)
+def test_what_order_and_packing_list_disagree_on_is_said_before_and_after_an_engagement_is_made_of_them(
+    cast: Cast, old: str, new: str, said: str
+) -> None:
+    assert old in DEMO
+    text = DEMO.replace(old, new, 1)
+    warned = warning_of(text, cast.li_wei)
+    assert warned
+    assert said in warned.en
+    with write_session() as s:
+        made = create_engagement(s, text=text, actor=cast.li_wei)
+        seen = overview(s, engagement_id=made.id, actor=cast.li_wei)
+    assert seen["packing_warning"] == warned.json()
+
+
+def test_an_order_that_its_packing_list_fulfils_is_created_without_a_word(cast: Cast) -> None:
+    assert warning_of(DEMO, cast.li_wei) is None
+    with write_session() as s:
+        made = create_engagement(s, text=DEMO, actor=cast.li_wei)
+        assert overview(s, engagement_id=made.id, actor=cast.li_wei)["packing_warning"] is None

@@ -39,7 +39,7 @@ def _with(host: dict[str, Any]) -> str:
     name = next(iter(load_yaml(DEMO)["targets"]["hosts"]))
     head, _, tail = DEMO.partition(f"    {name}:")
     assert tail, "the demo's file changed its form"
-    far = "    far01:\n      groups: [storage]\n      connection: ssh\n      address: 127.0.0.1\n      host_key: ssh-ed25519 AAAA\n"
+    far = "    far01:\n      groups: [storage]\n      connection: ssh\n      address: 127.0.0.1\n      host_key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5\n"
     return f"{head}{far}{lines}    {name}:{tail}"
 
 

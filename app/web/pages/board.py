@@ -19,10 +19,11 @@ from app.kit.errors import BadInput, NotFound, QuadgateError
 from app.kit.i18n import N_
 from app.plans.odds import odds
 from app.plans.revise import unsealed_changes
+from app.plans.usecases import canonical_of
 from app.web import files, views
 from app.web.render import page
 from app.web.security import Guest, checked_form, signed_in, text_of
-from app.web.starter import STARTER
+from app.web.starter import starter
 from app.wipes.views import brief
 
 router = APIRouter()
@@ -45,7 +46,7 @@ def new_engagement(request: Request, who: Signed) -> Response:
     """Show the form for an engagement file."""
     with read_session() as s:
         inbox = waiting_for(s, who)
-    return page(request, "new_engagement.html", text=STARTER, sentence="", errors=(), code="", inbox=inbox)
+    return page(request, "new_engagement.html", text=starter(who.locale), sentence="", errors=(), code="", warned=None, inbox=inbox)
 
 
 async def engagement_file(form: Form) -> bytes:
@@ -56,11 +57,24 @@ async def engagement_file(form: Form) -> bytes:
     return text_of(form, "text").encode("utf-8", "replace")
 
 
+async def seen_warning(form: Form) -> str:
+    """Return the warning that the person has read and sends along, as the form showed it; empty where none was shown."""
+    return text_of(form, "seen")
+
+
 @router.post("/engagements")
-def create_engagement(request: Request, who: Signed, given: Annotated[bytes, Depends(engagement_file)]) -> Response:
-    """Create an engagement from its file; what is wrong is said field by field, with the text kept."""
+def create_engagement(
+    request: Request, who: Signed, given: Annotated[bytes, Depends(engagement_file)], seen: Annotated[str, Depends(seen_warning)]
+) -> Response:
+    """Create an engagement from its file; what is wrong is said field by field, with the text kept.
+
+    What one should know before is said first: then the form comes back, and is to be sent once more with that warning as seen.
+    """
     try:
         text = _decoded(given)
+        warned = engagements.warning_of(text, who.actor)
+        if warned and warned.en != seen:
+            return page(request, "new_engagement.html", text=text, sentence="", errors=(), code="", warned=warned.json(), seen=warned.en)
         with write_session() as s:
             made = engagements.create_engagement(s, text=text, actor=who.actor)
     except QuadgateError as error:
@@ -72,6 +86,7 @@ def create_engagement(request: Request, who: Signed, given: Annotated[bytes, Dep
             sentence=error.text(who.locale),
             errors=getattr(error, "errors", ()),
             code=error.code,
+            warned=None,
         )
     return RedirectResponse(f"/engagements/{made.id}", 303)
 
@@ -138,9 +153,18 @@ def plan(request: Request, engagement_id: str, who: Signed) -> Response:
         left_out=(*not_tested(sealed), *counters_left_out(sealed)),
         not_asked=tuple(not_asked(sealed)),
         thresholds=views.thresholds(data["plan"]["data"], who.locale),
+        beside=views.sealed_beside(data["plan"]["data"], who.locale),
         marks=views.marks(data, simulated=data["simulated"]),
         inbox=inbox,
     )
+
+
+@router.get("/engagements/{engagement_id}/plan/{revision}.json")
+def canonical(engagement_id: str, revision: int, who: Signed) -> Response:
+    """Return the canonical JSON of a revision of the plan: the very bytes whose SHA-256 both parties approve."""
+    with read_session() as s:
+        name, text = canonical_of(s, engagement_id=engagement_id, number=revision, actor=who.actor)
+    return files.attachment(text.encode(), name, "application/json")
 
 
 @router.post("/engagements/{engagement_id}/gates/{gate}/attempts")

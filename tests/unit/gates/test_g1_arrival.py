@@ -295,7 +295,7 @@ def test_blocking_damage_fails_and_minor_marks_do_not(whole):
 def test_damage_of_one_item_is_named_by_its_serial_number(whole):
     result = check(form(whole, exceptions="qf26k0a00102，外壳凹陷"), "g1.unpacking")
     assert result.verdict is Verdict.FAIL
-    assert "QF26K0A00102 (QF-N7680) arrived damaged or incomplete" in result.reason.en
+    assert "QF-N7680 (QF26K0A00102) arrived damaged or incomplete" in result.reason.en
 
 
 def test_words_about_damage_that_name_no_delivered_item_are_not_passed_over(whole):
@@ -361,3 +361,34 @@ def test_a_plan_without_accelerator_and_an_order_without_gpus_says_that_gpus_wer
 
     judgement = judged(changed(whole, "evidence/inputs.json", no_gpus), platform={"accelerator": None})
     assert "g1.gpu" in [n["check"] for n in judgement.not_tested]
+
+
+def test_what_was_not_tested_says_whether_the_order_or_the_packing_list_lacks_it(whole):
+    """Where the packing list lacks every drive, nobody may read that the order did not state what it states."""
+
+    def told(judgement: GateJudgement) -> dict[str, str]:
+        return {row["check"]: row["reason"]["en"] for row in judgement.not_tested}
+
+    def without_drives(d: dict[str, Any]) -> None:
+        d["packing_list"] = [item for item in d["packing_list"] if item["kind"] != "drive"]
+
+    def without_readable(d: dict[str, Any]) -> None:
+        d["packing_list"] = [{"kind": "cable", "model": "DAC", "quantity": 1}]
+
+    def one_drive(d: dict[str, Any]) -> None:
+        without_drives(d)
+        d["packing_list"].append({"kind": "drive", "model": "QF-N7680", "serial": "QF26K0A00101", "host": "array01"})
+
+    def silent_order(d: dict[str, Any]) -> None:
+        for line in d["order"]["lines"]:
+            line.pop("capacity", None)
+            line.pop("firmware", None)
+
+    packed = told(order_changed(whole, without_drives))
+    assert packed["g1.capacity"] == "The packing list holds no drive of which the order states the capacity."
+    assert packed["g1.raw.spread"] == "The packing list holds no drive."
+    assert "The packing list holds no part" in told(order_changed(whole, without_readable))["g1.firmware"]
+    assert told(order_changed(whole, one_drive))["g1.drive_spread"] == "The packing list holds only one drive of each model."
+    ordered = told(order_changed(whole, silent_order))
+    assert ordered["g1.capacity"] == "The order states no capacity of a drive."
+    assert ordered["g1.firmware"] == "The order names no firmware."

@@ -10,7 +10,7 @@ import pytest
 from app.engagements.shape import LINE, PIECE
 from app.kit.words import WORDS
 from app.settings import ROOT
-from gates.g1.kinds import KINDS, passive
+from gates.g1.kinds import KINDS, needs_serial, passive
 from gates.model import GateJudgement, Severity, Verdict
 from gates.schema import Problems
 from tests.unit.rack.simulate import check, judged
@@ -119,3 +119,47 @@ def test_a_server_that_another_host_reports_fails_and_one_that_nobody_reports_is
     absent = check(judged(delivered(whole, {"kind": "server", "model": "X", "serial": "S-1"})), "g1.serials.server")
     assert absent.verdict is Verdict.INCONCLUSIVE
     assert "name it as a target" in absent.reason.en
+
+
+WITHOUT = [kind for kind in KINDS if not needs_serial(kind)]
+
+
+@pytest.mark.parametrize("kind", WITHOUT)
+def test_items_that_carry_no_serial_number_are_counted_by_kind_and_model(whole, kind):
+    item = {"kind": kind, "model": "X-1", "quantity": 4}
+    told = json.loads(delivered(whole, item)["evidence/inputs.json"])
+    told["order"]["lines"][-1]["quantity"] = 4
+    judgement = judged({**whole, "evidence/inputs.json": json.dumps(told).encode()})
+    assert passes(judgement) == []
+    assert [row["quantity"] for row in judgement.figures["items"] if row["model"] == "X-1"] == [4]
+
+    told["order"]["lines"][-1]["quantity"] = 5
+    result = check(judged({**whole, "evidence/inputs.json": json.dumps(told).encode()}), "g1.order")
+    assert (result.verdict, result.reason.en) == (Verdict.FAIL, "X-1: 5 ordered, 4 packed.")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_file_and_judge_agree_on_which_kinds_need_a_serial_number(whole, kind):
+    problems = Problems()
+    PIECE.read({"kind": kind, "model": "X-1"}, "packing_list[0]", problems)
+    told = check(judged(delivered(whole, {"kind": kind, "model": "X-1"})), "g1.order")
+    assert (problems.found == []) is (told.verdict is Verdict.PASS) is (kind in WITHOUT)
+
+
+@pytest.mark.parametrize(
+    "change", [{"serial": ""}, {"serial": None}, {"serial": "S-1", "quantity": 2}, {"quantity": 0}, {"quantity": True}, {"quantity": "4"}]
+)
+def test_an_entry_that_says_neither_one_piece_nor_a_number_of_pieces_never_passes(whole, change):
+    item = {"kind": "cable", "model": "X-1", **change}
+    problems = Problems()
+    PIECE.read(item, "packing_list[0]", problems)
+    assert problems.found
+    assert check(judged(delivered(whole, item)), "g1.order").verdict is not Verdict.PASS
+
+
+def test_damage_of_an_item_without_a_serial_number_is_named_by_its_model(whole):
+    files = delivered(whole, {"kind": "cable", "model": "DAC 3 m"})
+    form = json.loads(files["evidence/unpacking/site/form.json"])
+    form["form"]["exceptions"] = "DAC 3 m: 外皮破损"
+    result = check(judged({**files, "evidence/unpacking/site/form.json": json.dumps(form).encode()}), "g1.unpacking")
+    assert (result.verdict, result.reason.zh) == (Verdict.FAIL, "DAC 3 m到货时有损坏或缺失。")
