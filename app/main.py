@@ -23,7 +23,7 @@ from app.kit.i18n import N_
 from app.settings import ROOT, settings
 from app.web import health
 from app.web.asgi import BODY_LIMIT, TOO_LARGE, BodyLimit, PlainAddress, Shell
-from app.web.pages import account, approvals, attempts, board, door, downloads, judgements, register, revise, whatif, wipes, words
+from app.web.pages import account, approvals, attempts, board, door, downloads, judgements, packing, register, revise, whatif, wipes, words
 from app.web.render import problem_page
 from app.web.security import SignInNeeded, sign_in_url, stranger
 
@@ -94,6 +94,7 @@ def create_app(body_limit: int = BODY_LIMIT) -> ASGIApp:
         register.router,
         revise.router,
         whatif.router,
+        packing.router,
         wipes.router,
         account.router,
         words.router,

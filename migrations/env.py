@@ -12,6 +12,7 @@ import app.deviations.models
 import app.engagements.models
 import app.engine.models
 import app.evidence.models
+import app.packing.models
 import app.plans.models
 import app.reports.models
 import app.wipes.models  # noqa: F401

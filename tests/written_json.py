@@ -34,6 +34,10 @@ BY_THE_ENGINE: dict[tuple[str, str], list[Any]] = {
     ("target_removal", "report"): [{"hosts": {"gpu01": {"state": "left", "root": "/opt/qg", "why": BOTH}}, "problem": None}, None],
     ("evidence_file", "argv"): [["fio", "--name=读", "--output-format=json"], [], None],
     ("evidence_file", "clocks"): [{"wall_ns": 1790000000123456789, "mono_ns": 5, "boot_id": "7d9c"}, None],
+    ("packing_revision", "packing_list"): [
+        [{"kind": "drive", "model": "QF-N7680", "serial": "S6XNNG0T1", "host": "array01"}, {"kind": "cable", "model": "DAC 3 米", "quantity": 4}]
+    ],
+    ("packing_revision", "replaces"): [[{"kind": "drive", "model": "QF-N7680", "serial": "S6XNNG0T1"}], None],
     ("wipe_order", "drives"): [[{"serial": "S6XNNG0T1", "model": "PM1743", "host": "array01"}]],
     ("wipe_order", "report"): [{"drives": [{"serial": "S6XNNG0T1", "host": "array01", "outcome": "wiped", "why": ""}], "problem": None}, None],
 }

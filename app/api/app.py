@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from app.api import attempts, engagements, judgements, papers, problems, register, wipes
+from app.api import attempts, engagements, judgements, packing, papers, problems, register, wipes
 from app.api.codes import codes, unfilled
 from app.api.schemas import Problem
 from app.web.render import page
@@ -31,7 +31,7 @@ def create_api() -> FastAPI:
         title="Quadgate", version=VERSION, description=DESCRIPTION, openapi_url="/openapi.json", docs_url=None, redoc_url=None, responses=ERRORS
     )
     problems.install(api)
-    for router in (engagements.router, attempts.router, judgements.router, papers.router, register.router, wipes.router):
+    for router in (engagements.router, attempts.router, judgements.router, papers.router, register.router, packing.router, wipes.router):
         api.include_router(router)
 
     @api.get("/docs", include_in_schema=False)

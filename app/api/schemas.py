@@ -263,7 +263,7 @@ class ReportList(BaseModel):
 class ApprovalBody(Taken):
     """A decision on the very object that was looked at, named by its hash."""
 
-    object_kind: Literal["plan", "conditional", "sign_off", "rig_cause", "soak_cause", "waiver", "stop_loss", "close", "wipe"]
+    object_kind: Literal["plan", "conditional", "sign_off", "rig_cause", "soak_cause", "waiver", "stop_loss", "close", "wipe", "packing"]
     object_id: str = Field(max_length=36)
     object_hash: str = Field(max_length=80)
     decision: Literal["approve", "reject"]

@@ -13,6 +13,8 @@ from app.attempts.conclude import keep_baseline
 from app.attempts.judging import judge_on_agreement
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
+from app.packing import repository as packing
+from app.packing.usecases import put_in_force
 from app.plans import repository as plans
 from app.plans.usecases import seal
 
@@ -22,6 +24,8 @@ def follow(s: Session, engagement: Engagement, item: Item, actor: Actor) -> None
     agreed = engagement_facts.decisions(repository.approvals_for(s, item.kind, item.id), item.kind, item.id).agreed
     if agreed and item.kind == "plan" and (revision := plans.revision(s, item.id)):
         seal(s, revision, actor)
+    if agreed and item.kind == "packing" and (proposed := packing.revision(s, item.id)):
+        put_in_force(s, engagement, proposed, actor)
     # Consent, a sign-off, a rig cause, a lifted stop, a closing and a wipe take effect by themselves: the rules read the approvals.
     facts = engagement_facts.settle(s, engagement, actor)
     if item.kind == "conditional" and (attempt := attempts.attempt(s, item.id)) and (judged := judgements.newest(s, item.id)):

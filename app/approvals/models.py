@@ -15,8 +15,8 @@ class Approval(Base):
 
     `object_kind`: plan (seals), conditional (consents), sign_off (signs a gate's report), rig_cause (an attempt does not count),
     soak_cause (the soak clock restarts at an event), waiver (accepts a thing as it is), stop_loss (lifts a stop), close (closes an
-    engagement that was not concluded), wipe (lets drives be wiped, by serial number).
-    `object_hash` is what was looked at: plan hash, verdict hash, report manifest hash, hash of a wipe order.
+    engagement that was not concluded), wipe (lets drives be wiped, by serial number), packing (puts a revised packing list in force).
+    `object_hash` is what was looked at: plan hash, verdict hash, report manifest hash, hash of a wipe order or of a revision of the packing list.
     """
 
     __tablename__ = "approval"

@@ -25,6 +25,10 @@ from app.engagements.models import Engagement
 from app.kit.clock import now, shown
 from app.kit.i18n import N_, pair
 from app.kit.words import in_words
+from app.packing import repository as packing
+from app.packing import views as packing_views
+from app.packing.models import PackingRevision
+from app.packing.rules import closed
 from app.plans import repository as plans
 from app.plans.models import PlanRevision
 from app.plans.reading import plan_of
@@ -39,7 +43,7 @@ from gates.pipeline_facts import Decisions, Facts, State
 from gates.text import Text
 from gates.transitions import RunStatus
 
-KINDS = ("plan", "conditional", "sign_off", "rig_cause", "soak_cause", "waiver", "stop_loss", "close", "wipe")
+KINDS = ("plan", "conditional", "sign_off", "rig_cause", "soak_cause", "waiver", "stop_loss", "close", "wipe", "packing")
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class _Rows:
     deviations: list[Deviation]
     causes: list[AttemptCause]
     wipes: list[WipeOrder]
+    packing: list[PackingRevision]
 
 
 def items(s: Session, engagement: Engagement) -> list[Item]:
@@ -102,10 +107,11 @@ def items(s: Session, engagement: Engagement) -> list[Item]:
         deviations.deviations_of(s, engagement.id),
         causes.newest_of(s, ids),
         wipes.orders_of(s, engagement.id),
+        packing.revisions_of(s, engagement.id),
     )
     of_attempts = (item for a in tries if not a.rehearsal for item in _of_attempt(rows, a))
     of_register = (_waiver(rows, d) for d in rows.deviations if d.kind == "waiver")
-    return [*_plans(rows), *of_attempts, *of_register, *(_wipe(rows, w) for w in rows.wipes), _close(rows)]
+    return [*_plans(rows), *of_attempts, *of_register, *(_wipe(rows, w) for w in rows.wipes), *_packing(rows), _close(rows)]
 
 
 def _plans(rows: _Rows) -> Iterator[Item]:
@@ -229,6 +235,24 @@ def _wipe(rows: _Rows, w: WipeOrder) -> Item:
     )
     title = pair(N_("Wipe {label}, drives: {count}"), label=label, count=len(w.drives))
     return _item(rows, "wipe", w.id, wipe_views.digest(w), title, reason, refusal=refusal)
+
+
+def _packing(rows: _Rows) -> Iterator[Item]:
+    """Return the proposed packing lists. The hash covers every entry; agreed, one is in force for each attempt that begins from then on."""
+    for p in rows.packing:
+        refusal = closed(rows.facts)
+        if p is not rows.packing[-1]:
+            refusal = pair(N_("Revision {number} of the packing list was replaced by a newer proposal."), number=p.number)
+        told = packing_views.changes(rows.engagement.packing_list, p.packing_list)
+        reason = pair(
+            N_("Proposed by {person}: “{reason}”. Entries removed: {removed}, added: {added}. Attempts that were begun keep their list."),
+            person=p.proposed_by,
+            reason=p.reason,
+            removed=len(told["removed"]),
+            added=len(told["added"]),
+        )
+        title = pair(N_("Packing list, revision {number}"), number=p.number)
+        yield _item(rows, "packing", p.id, packing_views.digest(p), title, reason, refusal=refusal)
 
 
 def _close(rows: _Rows) -> Item:

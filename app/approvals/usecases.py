@@ -24,6 +24,7 @@ from app.kit.clock import now
 from app.kit.db import new_id
 from app.kit.errors import BadInput, Conflict, FieldProblem, Forbidden, NotFound, Refused
 from app.kit.i18n import N_
+from app.packing import repository as packing
 from app.plans import repository as plans
 from app.wipes import repository as wipes
 from gates.text import seen
@@ -142,6 +143,9 @@ def _find(s: Session, kind: str, object_id: str, actor: Actor) -> tuple[Engageme
     elif kind == "waiver":
         entry = deviations.deviation(s, object_id)
         engagement_id = entry.engagement_id if entry else ""
+    elif kind == "packing":
+        proposed = packing.revision(s, object_id)
+        engagement_id = proposed.engagement_id if proposed else ""
     elif kind == "wipe":
         order = wipes.order(s, object_id)
         engagement_id = order.engagement_id if order else ""

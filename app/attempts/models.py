@@ -23,6 +23,7 @@ class Attempt(Base):
     rehearsal: Mapped[bool] = mapped_column(default=False)
     plan_id: Mapped[str] = mapped_column(ForeignKey("plan_revision.id"))
     plan_hash: Mapped[str] = mapped_column(String(80))
+    packing_number: Mapped[int] = mapped_column(default=0)  # revision of the packing list that was in force when it was made
     seed: Mapped[int] = mapped_column(BigInteger)
     status: Mapped[str] = mapped_column(String(16), default="queued")
     generation: Mapped[int] = mapped_column(default=0)

@@ -30,6 +30,7 @@ from app.kit.db import database_now, new_id
 from app.kit.errors import BadInput, FieldProblem, Refused
 from app.kit.i18n import N_
 from app.kit.words import in_words
+from app.packing import repository as packing
 from app.plans import repository as plans
 from app.plans.reading import plan_of
 from gates import time_needed
@@ -87,6 +88,7 @@ def start_attempt(s: Session, *, engagement_id: str, gate: str, rehearsal: bool 
         rehearsal=rehearsal,
         plan_id=revision.id,
         plan_hash=revision.hash,
+        packing_number=packing.number_in_force(s, engagement_id),
         seed=seed_of(revision.hash, gate, number, rehearsal),
         status=str(RunStatus.QUEUED),
         generation=0,

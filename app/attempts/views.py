@@ -18,6 +18,7 @@ from app.attempts.revisions import changes
 from app.engagements import facts as engagement_facts
 from app.engagements.models import Engagement
 from app.kit.clock import stamp
+from app.packing import repository as packing
 from app.reports.models import Report
 from gates.model import StepKind
 from gates.pipeline import engagement_state, may_extend, may_retry
@@ -65,6 +66,8 @@ def attempt_view(s: Session, *, attempt_id: str, actor: Actor) -> dict[str, Any]
         "finished_at": stamp(attempt.finished_at),
         "started_by": starter.name if starter else "Quadgate",
         "node": attempt.node,
+        "order": engagement.order,
+        "packing_list": packing.list_of(s, engagement, attempt.packing_number),  # that it began under
         "steps": [_step(step, sealed) for step in steps],
         "transitions": [
             {"from": t.from_status, "event": t.event, "to": t.to_status, "actor": t.actor, "reason": shown_reason(t.reason), "at": stamp(t.at)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from app.engagements.engine_keys import check_engine_keys
 from app.engagements.hardware_shape import check_packages
 from app.engagements.network import check_pairs, check_switches, check_with_plan
 from app.engagements.placeholders import refuse_placeholders
-from app.engagements.shape import FILE
+from app.engagements.shape import FILE, PACKING_LIST
 from app.kit.errors import BadInput, FieldProblem
 from app.kit.i18n import N_
 from app.targets.literal import RESERVED
@@ -188,7 +188,7 @@ def _below_plan(problem: SchemaProblem) -> Text:
 def _check_together(data: dict[str, Any], problems: Problems) -> None:
     """Check what one field alone cannot tell."""
     targets, people = data["targets"], data["engagement"]["people"]
-    _no_twice("packing_list", [(f"[{i}].serial", p["serial"]) for i, p in enumerate(data["packing_list"]) if "serial" in p], problems)
+    _check_packing(data["packing_list"], targets["hosts"], problems)
     logins = [(f".{party}[{i}].login", p["login"].lower()) for party in people for i, p in enumerate(people[party])]
     _no_twice("engagement.people", logins, problems)
     for party in people:
@@ -206,13 +206,29 @@ def _check_together(data: dict[str, Any], problems: Problems) -> None:
             f"says {order['quantity']} of {order['model']}, and the lines name {named}; both say the same of the order.",
             f"为 {order['model']} 共 {order['quantity']} 件，而各行合计 {named} 件；两处须相同。",
         )
-    for i, piece in enumerate(data["packing_list"]):
-        if piece.get("host") not in (None, *targets["hosts"]):
-            hosts = ", ".join(targets["hosts"])
-            problems.add(
-                f"packing_list[{i}].host", f"{piece['host']} is not a host of targets: {hosts}.", f"{piece['host']} 不在 targets 的主机中：{hosts}。"
-            )
     _check_hosts(targets, problems)
+
+
+def _check_packing(packing_list: list[Any], hosts: Iterable[str], problems: Problems) -> None:
+    """Refuse a serial number that stands twice, and a host that the engagement does not have."""
+    _no_twice("packing_list", [(f"[{i}].serial", p["serial"]) for i, p in enumerate(packing_list) if "serial" in p], problems)
+    for i, piece in enumerate(packing_list):
+        if piece.get("host") not in (None, *hosts):
+            known = ", ".join(hosts)
+            problems.add(
+                f"packing_list[{i}].host", f"{piece['host']} is not a host of targets: {known}.", f"{piece['host']} 不在 targets 的主机中：{known}。"
+            )
+
+
+def read_packing_list(value: Any, hosts: Iterable[str]) -> tuple[list[Any], list[SchemaProblem]]:
+    """Return a packing list as an engagement file's is read, and every problem of it; `hosts` are those of the engagement."""
+    problems = Problems()
+    _no_secrets({"packing_list": value}, problems)
+    read = PACKING_LIST.read(value, "packing_list", problems)
+    if read is not BAD:
+        _check_packing(plain(read), hosts, problems)
+    refuse_placeholders(_walk({"packing_list": value}, ""), problems)
+    return ([] if read is BAD else plain(read)), problems.found
 
 
 def _check_hosts(targets: dict[str, Any], problems: Problems) -> None:

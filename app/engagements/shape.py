@@ -143,6 +143,7 @@ PIECE = Piece(
         {"serial": TEXT, "quantity": Whole(1, 100_000), "slot": TEXT, "firmware": TEXT, "host": NAME, "note": TEXT},
     )
 )
+PACKING_LIST = Items(PIECE, least=1, most=5000, unique=False)
 IP = Words(r"[0-9A-Fa-f:.]{3,45}", "an IP address", "IP 地址")
 HOST = Keys(
     {"groups": Items(Choice(GROUPS)), "connection": Choice(("local", "ssh"))},
@@ -223,7 +224,7 @@ FILE = Keys(
             }
         ),
         "order": Keys({"model": TEXT, "quantity": Whole(1, 100_000), "lines": Items(LINE, least=1, most=500, unique=False)}),
-        "packing_list": Items(PIECE, least=1, most=5000, unique=False),
+        "packing_list": PACKING_LIST,
         "targets": TARGETS,
     },
     {"plan": Free()},

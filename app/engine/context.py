@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
@@ -16,6 +16,7 @@ from sqlalchemy import select
 from app.attempts.models import Attempt, Step
 from app.engagements.models import Engagement
 from app.kit.db import database_now, read_session
+from app.packing import repository as packing
 from app.plans.models import PlanRevision
 from app.settings import settings
 from app.targets.inventory import Inventory, build
@@ -40,6 +41,7 @@ class Ctx:
     still_ours: Callable[[], None] = lambda: None  # asked at every piece of a long work; raises keep.LeaseLost
     together: Round | None = None  # what begins together with this move; None: whatever it starts begins at once
     taken_from: str | None = None  # the silent node from which this very move took the attempt over
+    packing_list: list[Any] = field(default_factory=list)  # that the attempt began under
     beside: bool = False  # another attempt of the site is about to be polled, so this one may be polled a little early
 
     @property
@@ -84,7 +86,7 @@ class Ctx:
                 "rehearsal": attempt.rehearsal,
             },
             "plan": self.plan,
-            "site": site_of(engagement),
+            "site": site_of(engagement, self.packing_list),
             "probe": str(probe_archive()),
             "job": job or {},
         }
@@ -93,10 +95,10 @@ class Ctx:
         return known
 
 
-def site_of(engagement: Engagement) -> dict[str, Any]:
+def site_of(engagement: Engagement, packing_list: list[Any]) -> dict[str, Any]:
     """Return the variable `site`: every key of the section `targets` but the hosts, with order and packing list."""
     handed_on = {key: value for key, value in engagement.targets.items() if key != "hosts"}
-    return {**handed_on, "order": engagement.order, "packing_list": engagement.packing_list}
+    return {**handed_on, "order": engagement.order, "packing_list": packing_list}
 
 
 def load(attempt_id: str, *, owner: str, node: str, still_ours: Callable[[], None] = lambda: None) -> Ctx:
@@ -106,7 +108,8 @@ def load(attempt_id: str, *, owner: str, node: str, still_ours: Callable[[], Non
         engagement = s.get_one(Engagement, attempt.engagement_id)
         plan = s.get_one(PlanRevision, attempt.plan_id)
         steps = list(s.scalars(select(Step).where(Step.attempt_id == attempt_id).order_by(Step.position)))
-        return Ctx(attempt, steps, engagement, json.loads(plan.canonical), database_now(s), owner, node, still_ours)
+        packed = packing.list_of(s, engagement, attempt.packing_number)
+        return Ctx(attempt, steps, engagement, json.loads(plan.canonical), database_now(s), owner, node, still_ours, packing_list=packed)
 
 
 def probe_archive() -> Path:

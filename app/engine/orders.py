@@ -22,7 +22,14 @@ def run_of(
 ) -> PlaybookRun:
     """Return one playbook run of an order; `more` are variables beside those that docs/architecture.md lists."""
     attempt = {"id": order_id, "gate": "", "number": 0, "fence": fence, "seed": 0, "engagement": engagement.code, "rehearsal": False}
-    known = {"attempt": attempt, "step": {"key": step}, "plan": plan, "site": site_of(engagement), "probe": str(probe_archive()), "job": {}}
+    known = {
+        "attempt": attempt,
+        "step": {"key": step},
+        "plan": plan,
+        "site": site_of(engagement, engagement.packing_list),
+        "probe": str(probe_archive()),
+        "job": {},
+    }
     return PlaybookRun(
         attempt_id=order_id,
         step_key=step,

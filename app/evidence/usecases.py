@@ -30,6 +30,7 @@ from app.kit.db import new_id, writes
 from app.kit.errors import NotFound, Refused
 from app.kit.i18n import N_
 from app.kit.words import in_words
+from app.packing import repository as packing
 from app.plans import repository as plans
 from app.plans.models import PlanRevision
 from app.plans.reading import plan_of
@@ -84,7 +85,7 @@ def inputs(s: Session, attempt_id: str) -> dict[str, Any]:
         "schema": 1,
         "engagement": {key: getattr(engagement, key) for key in ("code", "customer", "vendor", "site", "contract")},
         "order": engagement.order,
-        "packing_list": engagement.packing_list,
+        "packing_list": packing.list_of(s, engagement, attempt.packing_number),
         "hosts": {group: sorted(names) for group, names in hosts.items()},
         "simulated": bool(engagement.targets["simulated"]),
         "g2_baseline": {key: baseline.get(key) for key in FROZEN} if baseline and attempt.gate == "G3" else None,

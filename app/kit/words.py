@@ -96,6 +96,7 @@ WORDS: dict[str, dict[str, str]] = {
         "stop_loss": N_("Lift the stop"),
         "close": N_("Close the engagement"),
         "wipe": N_("Wipe drives of a unit on loan: it cannot be undone"),
+        "packing": N_("Put a revised packing list in force"),
     },
     "decision": {"approve": N_("Approved"), "reject": N_("Rejected")},
     "rule": {"simple": N_("simple acceptance"), "interval": N_("one-sided interval"), "guarded": N_("guard band")},
@@ -134,6 +135,12 @@ WORDS: dict[str, dict[str, str]] = {
         "unknown": N_("not known"),
     },
     "removal": {"removed": N_("removed"), "left": N_("NOT removed"), "unknown": N_("not known")},
+    "packing_state": {
+        "proposed": N_("waits for both approvals"),
+        "rejected": N_("rejected"),
+        "replaced": N_("replaced by a newer proposal"),
+        "agreed": N_("approved by both parties"),
+    },
     "wipe_way": {
         "sanitize_block": N_("sanitize, block erase"),
         "sanitize_crypto": N_("sanitize, crypto erase"),

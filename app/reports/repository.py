@@ -22,6 +22,7 @@ from app.engagements.facts import decisions
 from app.engagements.models import Engagement
 from app.kit.errors import NotFound
 from app.kit.i18n import N_
+from app.packing import repository as packing
 from app.plans.models import PlanRevision
 from app.reports.facts import Facts
 from app.reports.models import Report
@@ -68,7 +69,7 @@ def gather(s: Session, attempt_id: str, manifest: dict[str, Any]) -> Facts:
     register = _register(s, engagement, attempt)
     excused = {a.id for a in engagement_facts.gather(s, engagement).attempts if a.excused}
     return Facts(
-        engagement=_engagement(engagement),
+        engagement=_engagement(engagement, packing.list_of(s, engagement, attempt.packing_number)),
         plan=json.loads(plan.canonical),
         plan_hash=attempt.plan_hash,
         plan_revision=plan.revision,
@@ -94,8 +95,11 @@ def _verdicts(s: Session, attempt_ids: Iterable[str]) -> list[VerdictRevision]:
     return list(s.execute(query).scalars())
 
 
-def _engagement(row: Engagement) -> dict[str, Any]:
-    """Return what a report tells of the engagement. Its state is left out: it moves on after the report was made."""
+def _engagement(row: Engagement, packed: list[Any]) -> dict[str, Any]:
+    """Return what a report tells of the engagement, with the packing list that the attempt began under.
+
+    Its state is left out: it moves on after the report was made.
+    """
     targets = row.targets or {}
     hosts = {
         name: {key: data.get(key) for key in ("groups", "address", "connection") if data.get(key)}
@@ -109,7 +113,7 @@ def _engagement(row: Engagement) -> dict[str, Any]:
         "contract": row.contract,
         "people": row.people or {},
         "order": row.order or {},
-        "packing_list": row.packing_list or [],
+        "packing_list": packed,
         "targets": {"simulated": bool(targets.get("simulated")), "hosts": hosts},
     }
 

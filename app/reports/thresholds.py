@@ -62,6 +62,7 @@ def leaf_text(path: str, value: Any, words: Words) -> str:
         return words("yes" if value else "no")
     if isinstance(value, dict):
         by_tier = all(str(key).isdigit() for key in value)
+        value = dict(sorted(value.items(), key=lambda pair: int(pair[0]))) if by_tier else value  # canonical JSON sorts them as text
         return words.numbers(f"{'c = ' if by_tier else ''}{key}: {leaf_text(path, inner, words)}" for key, inner in value.items()) or words("empty")
     if isinstance(value, list):
         if path.endswith("device_bytes_ratio"):

@@ -17,6 +17,7 @@ SENTENCES: dict[str, str] = {
     "entry_closed": N_("The entry is closed. It stays in the register."),
     "wipe_ordered": N_("The wipe is ordered. It waits for the approval of both parties in the sign-off inbox."),
     "wipe_withdrawn": N_("The wipe is withdrawn. Nothing was wiped."),
+    "packing_proposed": N_("The packing list is proposed. It waits for the approval of both parties in the sign-off inbox."),
     "printed": N_("The report holds everything that was recorded so far."),
     "plan_revised": N_("The new revision of the plan is kept. Both parties approve it before anything else starts."),
     "password_changed": N_("Your password is changed and every session of yours has ended. Sign in with the new one."),

@@ -127,7 +127,7 @@ def test_what_the_file_says_of_fabric_array_volume_and_offload_reaches_the_playb
     volume = "{array: {kind: directory, mount: /mnt/kv}}"
     more = f"  fabric: {{mtu: 9000, priority: 3}}\n  array: {array}\n  volume: {volume}\n  offload: {{kind: lmcache}}\n"
     with write_session() as s:
-        site = site_of(engage(s, cast, DEMO.replace("  hosts:\n", f"{more}  hosts:\n", 1), sealed=False))
+        site = site_of(engage(s, cast, DEMO.replace("  hosts:\n", f"{more}  hosts:\n", 1), sealed=False), [])
     assert (site["fabric"], site["offload"], site["array"]["transport"]) == ({"mtu": 9000, "priority": 3}, {"kind": "lmcache"}, "rdma")
     assert "hosts" not in site
     with pytest.raises(BadInput) as caught:

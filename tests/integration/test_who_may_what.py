@@ -67,6 +67,7 @@ def ids(cast: Cast) -> dict[str, str]:
             "sha256": "0" * 64,
             "name": "soak",
             "token_id": "0" * 36,
+            "revision": "0",
             "stranger": stranger.id,
         }
 
@@ -93,6 +94,7 @@ BODIES: dict[str, Any] = {
     "/deviations": {"kind": "punch", "gate": "G1", "what": "xx", "reason": "xx", "owner_party": "vendor", "owner": "x", "due": "2199-01-01"},
     "/close": {"closing": "done"},
     "/wipes": {"way": "format_user", "serials": ["QF26K0A00101"], "reason": "because"},
+    "/packing-list": {"packing_list": [{"kind": "array", "model": "FX100", "serial": "S-1"}], "reason": "because"},
     "/withdraw": {"reason": "because"},
     "/approvals": {"object_kind": "plan", "object_id": "x", "object_hash": "x", "decision": "approve"},
 }

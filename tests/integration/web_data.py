@@ -137,6 +137,7 @@ def overview(**more: Any) -> dict[str, Any]:
         "order": order,
         "packing_list": packing,
         "targets": targets,
+        "packing_warning": None,
         "source_yaml": "",
         "g2_baseline": None,
         "plan": plan,
@@ -249,6 +250,8 @@ def attempt(**more: Any) -> dict[str, Any]:
             {"from": "queued", "event": "start", "to": "running", "actor": "quadgate (engine)", "reason": "", "at": "2026-11-20T06:10:02.000Z"}
         ],
         "plan_hash": HASH,
+        "order": overview()["order"],
+        "packing_list": [*overview()["packing_list"], {"kind": "cable", "model": "100G DAC 3 m", "quantity": 8}],
         "seed": 20261129,
         "counted": True,
         "excused": False,
