@@ -18,6 +18,7 @@ from app.engagements.models import Engagement
 from app.engagements.usecases import board, create_engagement, overview, warning_of
 from app.kit.db import read_session, write_session
 from app.kit.errors import BadInput, Forbidden, NotFound
+from app.settings import ROOT
 from app.targets.inventory import build
 from app.web.starter import starter
 from gates.model import ATTENDED
@@ -184,6 +185,13 @@ def test_a_host_key_that_is_a_samples_is_refused(value: str) -> None:
     with pytest.raises(BadInput) as caught:
         read_file(filled().replace(REAL["host_key"], value))
     assert {e.pointer for e in caught.value.errors} == {f"/targets/hosts/{name}/host_key" for name in ("gpu01", "array01")}
+
+
+def test_the_example_of_real_hardware_is_refused_for_the_keys_and_digests_that_it_marks_and_for_nothing_else() -> None:
+    with pytest.raises(BadInput) as caught:
+        read_file((ROOT / "playbooks/inventories/example/engagement.yaml").read_text(encoding="utf-8"))
+    keys = {f"/targets/hosts/{name}/host_key" for name in ("gpu01", "array01")}
+    assert keys < {e.pointer for e in caught.value.errors} <= keys | {"/targets/engine/image", "/targets/engine/image_id"}
 
 
 def test_angle_brackets_within_a_value_are_no_placeholder() -> None:

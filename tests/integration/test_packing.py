@@ -10,6 +10,7 @@ import yaml
 from sqlalchemy import select
 
 from app.approvals.usecases import approve, pending
+from app.attempts.models import Step
 from app.attempts.usecases import attempt_view, start_attempt
 from app.audit.models import AuditRow
 from app.engagements.models import Engagement
@@ -183,3 +184,21 @@ def test_by_rest_it_is_proposed_and_read(cast: Cast) -> None:
     assert robot.get(f"/engagements/{engagement}/packing-list").json()["number"] == 0
     wrong = robot.post(f"/engagements/{engagement}/packing-list", json={"packing_list": [{**LATE, "host": "moon"}], "reason": CAME})
     assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/packing_list/0/host")
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_the_unpacking_form_shows_order_and_packing_list_beside_it_as_the_attempt_began_with_them(cast: Cast, language: str) -> None:
+    text = SHORT.replace("packing_list:\n", "packing_list:\n  - {kind: cable, model: DAC-3M, quantity: 8}\n", 1)
+    with write_session() as s:
+        engagement = engage(s, cast, text)
+        attempt = start_attempt(s, engagement_id=engagement.id, gate="G1", actor=cast.li_wei)
+        step = s.scalars(select(Step).where(Step.attempt_id == attempt.id, Step.kind == "manual")).one()
+        attempt.status = step.status = "waiting"
+        propose(s, engagement_id=engagement.id, entries=WHOLE, reason=CAME, actor=cast.li_wei)
+        decide(s, "packing", cast.chen_jing, cast.wang_fang)
+        address = f"/attempts/{attempt.id}/steps/{step.id}"
+    shown = Browser("li.wei", language).get(address).text
+    packed = [piece for piece in yaml.safe_load(text)["packing_list"] if "serial" in piece]
+    assert all(piece["serial"] in shown for piece in packed)
+    assert LATE["serial"] not in shown
+    assert ("DAC-3M" in shown, "× 8" in shown, "MI308X" in shown) == (True, True, True)  # a counted item, and what was ordered and not packed
