@@ -58,6 +58,7 @@ HELP: dict[str, str] = {
     "quadgate_state_free_bytes": "Free bytes of the file system of the state directory.",
     "quadgate_backup_age_seconds": "Seconds since the last whole and verified backup of this state directory.",
     "quadgate_retention_age_seconds": "Seconds since all of the retention policy was applied, by a person or by the daily run.",
+    "quadgate_retention_daily": "1 where the retention policy is to be applied once a day by the workers (QUADGATE_RETENTION_DAILY).",
     "quadgate_build_info": "1, with the versions of program and judge.",
 }
 NAMES = frozenset(HELP)
@@ -148,7 +149,8 @@ def _people(s: Session) -> list[Metric]:
         verdicts.add_metric([gate, verdict], n)
     audit = CounterMetricFamily("quadgate_audit_rows", HELP["quadgate_audit_rows_total"])
     audit.add_metric([], s.scalar(select(AuditHead.seq)) or 0)
-    return [statuses, verdicts, audit, _gauge("quadgate_retention_age_seconds", _sign_age(database_now(s), retention.last_run(s)))]
+    applied = _gauge("quadgate_retention_age_seconds", _sign_age(database_now(s), retention.last_run(s)))
+    return [statuses, verdicts, audit, applied, _gauge("quadgate_retention_daily", settings().retention_daily)]
 
 
 def _broker(queues: list[str]) -> list[Metric]:

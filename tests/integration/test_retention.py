@@ -26,6 +26,7 @@ from app.kit.errors import Forbidden, Refused
 from app.ops import janitor, maintenance, metrics, retention
 from app.settings import settings
 from gates.canonical import canonical_bytes
+from tests.alerts import fires
 from tests.engine_kit import job_step, make_attempt, steps_of
 from tests.people import Cast
 from tests.scenes import bring, document, finish
@@ -209,6 +210,25 @@ def test_once_a_day_where_the_operator_said_so(cast: Cast, monkeypatch: pytest.M
     with write_session() as s:
         s.get_one(Canary, retention.RUN).returned_at = now() - timedelta(hours=25)
     assert {removal.attempt_id for removal in retention.apply_when_due()} == {second}
+
+
+def test_a_daily_retention_that_stopped_raises_an_alert_and_one_that_nobody_asked_for_raises_none(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alert = "QuadgateRetentionStopped"
+    assert not fires(alert)
+    monkeypatch.setattr(settings(), "retention_daily", True)
+    assert fires(alert)  # never yet
+    with maintenance.alone():
+        retention.apply_when_due()  # refused, as by a backup that hangs
+    assert fires(alert)
+    retention.apply_when_due()
+    assert not fires(alert)
+    with write_session() as s:
+        s.get_one(Canary, retention.RUN).returned_at = now() - timedelta(days=3)
+    assert fires(alert)
+    monkeypatch.setattr(settings(), "retention_daily", False)
+    assert not fires(alert)
 
 
 def test_a_portion_that_was_not_all_is_no_run_and_goes_on_next_time(cast: Cast) -> None:
