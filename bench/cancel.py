@@ -1,8 +1,9 @@
-"""How long a cancel takes: with a host cut, with a pack long on its way, with a silent node, behind a worker that died, beside a judgement.
+"""How long a cancel takes: with a host cut, with a pack long on its way, with a silent node, behind a worker that hangs or died, beside a judgement.
 
 The limit is the 30 s of the specification. One of two hosts is cut over real SSH, with the product's own stop playbook; the pack comes from a slow
-disk; the node that has the attempt gives its last heartbeat in the moment of the cancel, and so does the holder of its lease; the only place for
-judgements and reports is taken as long as the cancel takes, and as long as the stop-loss of another attempt is not ordered.
+disk; the node that has the attempt gives its last heartbeat in the moment of the cancel, and so does the holder of its lease, which hangs, or is
+killed, and that with a host cut as well; the only place for judgements and reports is taken as long as the cancel takes, and as long as the stop-loss
+of another attempt is not ordered.
 
 `python bench/cancel.py`: prints the seconds; exit 1 above the limit, or when what could not be stopped is not named. The case of a cut host says
 NOT RUN without an OpenSSH server.
@@ -35,7 +36,8 @@ def main() -> int:
 
         upgrade()
         settings().playbook_dir = Path(__file__).resolve().parents[1] / "tests" / "engine_kit" / "playbooks"
-        kept = [_slow_pack(Path(folder)), _silent_node(), _dead_worker(), _beside_a_judgement(), _stop_loss_beside_a_judgement(), _cut_host()]
+        kept = [_slow_pack(Path(folder)), _silent_node(), _hanging_worker(), _killed_worker()]
+        kept += [_beside_a_judgement(), _stop_loss_beside_a_judgement(), _cut_host()]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0 if all(kept) else 1
@@ -48,16 +50,26 @@ def _told(what: str, seconds: float, named: bool | None = None) -> bool:
 
 
 def _cut_host() -> bool:
+    """Cancel with one of two hosts cut, then the same behind a worker that was killed in the midst of a move."""
     from tests.needs import NEEDS
 
     if not NEEDS["sshd"].there():
         print(f"NOT RUN: {NEEDS['sshd'].lacking}")
         return os.environ.get("CI") != "true"
+    from tests.engine_kit import attempt_of
+    from tests.engine_kit.holding import holding
     from tests.integration.cancel_lab import cancel_lab
 
     with cancel_lab() as lab:
         attempt, seconds = lab.cancel()
-    return _told("a cancel with one of two hosts cut ended", seconds, "gpu02" in str((attempt.problem or {}).get("en")))
+    kept = _told("a cancel with one of two hosts cut ended", seconds, "gpu02" in str((attempt.problem or {}).get("en")))
+    with cancel_lab() as lab:
+        with holding(lab.attempt_id) as process:
+            process.kill()
+            process.wait()
+        seconds = _ended(lab.attempt_id, _ask(lab.attempt_id))
+        named = "gpu02" in str((attempt_of(lab.attempt_id).problem or {}).get("en"))
+    return _told("a cancel behind a killed worker and with one of two hosts cut ended", seconds, named) and kept
 
 
 def _slow_pack(folder: Path) -> bool:
@@ -106,14 +118,25 @@ def _silent_node() -> bool:
     return _told("a cancel with its node gone silent ended", seconds, "node far" in str((attempt_of(attempt_id).problem or {}).get("en")))
 
 
-def _dead_worker() -> bool:
-    """Cancel in the moment at which the worker that has the attempt dies behind its claim."""
+def _hanging_worker() -> bool:
+    """Cancel in the moment at which the worker that has the attempt renews its lease for the last time, and may be alive."""
     from app.engine.claim import claim
     from app.settings import settings
 
     attempt_id = _measured()
-    claim(attempt_id, None, owner="died", node=settings().node)
-    return _told("a cancel behind a worker that died ended", _ended(attempt_id, _ask(attempt_id)))
+    claim(attempt_id, None, owner="hangs", node=settings().node)
+    return _told("a cancel behind a worker that hangs ended", _ended(attempt_id, _ask(attempt_id)))
+
+
+def _killed_worker() -> bool:
+    """Cancel behind a worker that was killed by SIGKILL in the midst of a move."""
+    from tests.engine_kit.holding import holding
+
+    attempt_id = _measured()
+    with holding(attempt_id) as process:
+        process.kill()
+        process.wait()
+    return _told("a cancel behind a killed worker ended", _ended(attempt_id, _ask(attempt_id)))
 
 
 def _beside_a_judgement() -> bool:

@@ -6,8 +6,6 @@ A move that orders a poll takes along the polls of its site that are due (rounds
 from __future__ import annotations
 
 import logging
-import os
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from datetime import timedelta
@@ -17,7 +15,7 @@ from sqlalchemy import update
 from sqlalchemy.exc import OperationalError
 
 from app.attempts.models import Attempt
-from app.engine import due, hints, rounds, runner, slots, words
+from app.engine import due, hints, holders, rounds, runner, slots, words
 from app.engine.claim import Claim, claim, commit
 from app.engine.context import Ctx, load
 from app.engine.keep import CancelAsked, Keeping, LeaseLost
@@ -27,7 +25,7 @@ from app.engine.policy import BUSY_S, PUSH_BACK_S
 from app.engine.runner import HostsFull, RunnerAway
 from app.evidence.judgement import Outdated
 from app.kit import logs, traces
-from app.kit.db import database_now, new_id, read_session, write_session
+from app.kit.db import database_now, read_session, write_session
 from app.kit.errors import QuadgateError
 from app.settings import settings
 
@@ -88,7 +86,7 @@ def _advance(attempt_id: str, generation: int | None, span: traces.Span) -> bool
 
 def _claim(attempt_id: str, generation: int | None) -> Claim | None:
     try:
-        return claim(attempt_id, generation, owner=_owner(), node=settings().node)
+        return claim(attempt_id, generation, owner=holders.owner(), node=settings().node)
     except OperationalError as error:
         log.warning("attempt %s: the database did not answer (%s); the next tick tries again", attempt_id, error.orig)
         return None
@@ -246,8 +244,3 @@ def _push_back(held: Claim, seconds: float = PUSH_BACK_S) -> None:
             )
     except OperationalError:
         log.warning("attempt %s: could not be pushed back; its lease ends by itself", held.attempt_id)
-
-
-def _owner() -> str:
-    """Return a name that no other claim has, not even one of the same process: two that overlap must never take each other for themselves."""
-    return f"{socket.gethostname()[:60]}:{os.getpid()}:{new_id()}"

@@ -25,6 +25,7 @@ SOAK_POLL_MIN_S, SOAK_POLL_MAX_S, SOAK_POLL_SHARE = 15.0, LOST_CONTACT_MAX_S, 0.
 RUN_MARGIN_S = 1.0  # after the expected end of a measured run, before the first playbook
 RUN_AGAIN_MIN_S, RUN_AGAIN_SHARE = 3.0, 0.15  # a run that takes longer than expected
 STOP_GRACE_S = 4  # after the time of a stop (settings: stop_seconds), before we end its playbook ourselves
+CLEAN_S = 5.0  # for what is just being started when an attempt is ended, to come up and be ended
 START_TIMEOUT_S = 7200  # of the playbook that switches the arm and hands a job over, at least; longer where a model loads longer
 START_MARGIN_S = 1800  # of it, beside two loads of the model
 

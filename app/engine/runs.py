@@ -19,6 +19,7 @@ import re
 import shutil
 import stat
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from app.engine import durable, hints, marker, runner
+from app.engine.policy import CLEAN_S
 from app.kit import traces
 from app.settings import settings
 from app.targets.inventory import MODULES, Inventory
@@ -122,7 +124,9 @@ def look(folder: Path) -> RunState:
 
 def _stands(folder: Path, fd: int) -> RunState:
     """Take the lock, and tell how a run stands: NEVER means that it is ours to begin."""
-    if not _lock(fd):
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return RunState(Look.ALIVE)
     if (result := durable.read_json(folder / "result.json")) is not None:  # it ended between two looks
         return RunState(Look.DONE, result)
@@ -248,8 +252,17 @@ def clean(attempt_id: str, folder: Path) -> int:
 
 
 def clean_all(attempt_id: str) -> None:
-    """End everything of an attempt, and take away what its playbooks that were ended had been given: inventories hold secrets."""
+    """End everything of an attempt, and take away what its playbooks that were ended had been given: inventories hold secrets.
+
+    What still holds a run's lock is just being started, for somebody who died since: ended as it comes. Raises TimeoutError when that does not end.
+    """
+    deadline = time.monotonic() + CLEAN_S
     runner.end(attempt_id)
+    while held := [lock.parent.name for lock in (settings().runs_dir / attempt_id).glob("*/lock") if look(lock.parent).look is Look.ALIVE]:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the run {held[0]} goes on")
+        time.sleep(0.1)
+        runner.end(attempt_id)
     for private in (settings().runs_dir / attempt_id).glob("*/private"):
         clean(attempt_id, private.parent)
 
@@ -277,14 +290,6 @@ def short_dir(folder: Path) -> Path:
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o077:
         raise PermissionError(f"{base} is not a private directory of ours; remove it")
     return base / hashlib.sha256(str(folder).encode()).hexdigest()[:12]
-
-
-def _lock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def mark_lost(folder: Path) -> None:

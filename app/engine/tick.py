@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.engine import due, hints, nodes, set_back, sight
+from app.engine import due, hints, holders, nodes, set_back, sight
 from app.engine.models import Canary, Node
 from app.engine.nodes import CANARY
 from app.engine.policy import CANARY_S
@@ -29,6 +29,7 @@ def tick() -> int:
 
 
 def _tick() -> int:
+    holders.let_go()
     with read_session() as s:  # most ticks find nothing, and then take no write lock
         seen = due.look(s) if due.anything(s) else None
         canary = _canary_due(s, database_now(s)) or set_back.by(s, database_now(s)) is not None

@@ -16,6 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.attempts.models import Attempt, Step
+from app.engine import holders
 from app.kit.db import database_now, read_session
 from app.ops import retention
 from app.settings import settings
@@ -34,6 +35,7 @@ def sweep_when_due() -> int:
         return 0
     mark.touch(mode=0o600)
     freed = sweep()
+    holders.clear()
     retention.apply_when_due()
     return freed
 
