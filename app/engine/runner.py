@@ -3,7 +3,7 @@
 With QUADGATE_RUNNER_SOCKET a worker hands the run directory, the environment and the locked descriptor over a Unix socket to the
 runner (`quadgate runner`), which starts the host: replacing a worker then ends no playbook. The lock travels with the request
 (SCM_RIGHTS), so "alive, never ran, lost" is told by the same flock, `started` and `result.json` as everywhere (see runs.py).
-A request is one JSON line `{op, folder?, folders?, environment?, attempt?}`;
+A request is one JSON line `{op, folder?, folders?, environment?, attempt?}` (`attempt`: its mark);
 the answer is one JSON line `{ok, ended?, room?, together?, over?, why?}`.
 """
 
@@ -79,12 +79,12 @@ def spawn(folders: Sequence[Path], locks: Sequence[int], environment: dict[str, 
         spawn_here(folders, locks, environment)
 
 
-def end(attempt_id: str, control_dir: Path | None = None) -> int:
-    """End all that an attempt left where hosts live: processes by its marker, then SSH masters. Returns how many processes there were."""
+def end(mark: str, control_dir: Path | None = None) -> int:
+    """End all that an attempt left where hosts live: processes by its mark (marks.of), then SSH masters. Returns how many processes there were."""
     if settings().runner_socket:
-        answer = _ask({"op": "end", "attempt": attempt_id, "control_dir": str(control_dir or "")})
+        answer = _ask({"op": "end", "attempt": mark, "control_dir": str(control_dir or "")})
         return int(answer.get("ended") or 0)
-    return _end_here(attempt_id, control_dir)
+    return _end_here(mark, control_dir)
 
 
 def spawn_here(folders: Sequence[Path], locks: Sequence[int], environment: dict[str, str]) -> None:
@@ -115,8 +115,8 @@ def spawn_here(folders: Sequence[Path], locks: Sequence[int], environment: dict[
         log.warning("the launcher of a playbook host in %s was killed by signal %s; its lock tells how the run stands", folder.name, -done.returncode)
 
 
-def _end_here(attempt_id: str, control_dir: Path | None) -> int:
-    ended = marker.end_all(attempt_id)
+def _end_here(mark: str, control_dir: Path | None) -> int:
+    ended = marker.end_all(mark)
     if control_dir is not None:
         close_masters(control_dir)
     return ended

@@ -26,7 +26,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from app.engine import durable, hints, marker, runner
+from app.engine import durable, hints, marker, marks, runner
 from app.engine.policy import CLEAN_S
 from app.kit import traces
 from app.settings import settings
@@ -175,7 +175,7 @@ def ready(run: PlaybookRun) -> Ready | RunState:
 
 def launch(boarded: Sequence[Ready]) -> None:
     """Start one host process for runs of the same playbook, and let go of them. Raises RunnerAway or OSError: then none has begun."""
-    environment = {**boarded[0].environment, marker.VARIABLE: marker.BETWEEN.join(here.run.attempt_id for here in boarded)}
+    environment = {**boarded[0].environment, marker.VARIABLE: marker.BETWEEN.join(marks.of(here.run.attempt_id) for here in boarded)}
     try:
         runner.spawn([here.run.folder for here in boarded], [here.lock for here in boarded], environment)
     finally:
@@ -184,7 +184,7 @@ def launch(boarded: Sequence[Ready]) -> None:
 
 
 def prepare(run: PlaybookRun) -> dict[str, str]:
-    """Write what the host reads. Returns its environment, which holds no secret and nothing of ours but the marker."""
+    """Write what the host reads. Returns its environment, which holds no secret; the mark comes with the launch."""
     folder, short = run.folder, short_dir(run.folder)
     private = folder / "private"
     shutil.rmtree(private, ignore_errors=True)
@@ -212,17 +212,16 @@ def prepare(run: PlaybookRun) -> dict[str, str]:
         "traceparent": traces.carried(),
     }
     durable.write_private(folder / "job.json", json.dumps(job))
-    return host_environment(run.attempt_id, short, len(run.inventory.hosts) if run.hurry else 0)
+    return host_environment(short, len(run.inventory.hosts) if run.hurry else 0)
 
 
-def host_environment(attempt_id: str, short: Path, at_once: int = 0) -> dict[str, str]:
+def host_environment(short: Path, at_once: int = 0) -> dict[str, str]:
     """Return the environment of a host process and of everything below it. `at_once`: so many hosts are in a hurry (PlaybookRun.hurry)."""
     connect_s, alive_s, silent = (5, 4, 2) if at_once else (10, 15, 3)
     kept = ("HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK", "QUADGATE_SUPERVISED")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     return {
         **environment,
-        marker.VARIABLE: attempt_id,
         "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '/usr/bin:/bin')}",
         "LC_ALL": "C.UTF-8",
         "LANG": "C.UTF-8",
@@ -244,7 +243,7 @@ def host_environment(attempt_id: str, short: Path, at_once: int = 0) -> dict[str
 def clean(attempt_id: str, folder: Path) -> int:
     """End everything that a lost run left: processes by the attempt's marker, then its SSH masters. Returns how many processes there were."""
     short = short_dir(folder)
-    ended = runner.end(attempt_id, short / "cp")
+    ended = runner.end(marks.of(attempt_id), short / "cp")
     shutil.rmtree(short, ignore_errors=True)
     shutil.rmtree(folder / "private", ignore_errors=True)
     (folder / "job.json").unlink(missing_ok=True)
@@ -257,12 +256,12 @@ def clean_all(attempt_id: str) -> None:
     What still holds a run's lock is just being started, for somebody who died since: ended as it comes. Raises TimeoutError when that does not end.
     """
     deadline = time.monotonic() + CLEAN_S
-    runner.end(attempt_id)
+    runner.end(marks.of(attempt_id))
     while held := [lock.parent.name for lock in (settings().runs_dir / attempt_id).glob("*/lock") if look(lock.parent).look is Look.ALIVE]:
         if time.monotonic() > deadline:
             raise TimeoutError(f"the run {held[0]} goes on")
         time.sleep(0.1)
-        runner.end(attempt_id)
+        runner.end(marks.of(attempt_id))
     for private in (settings().runs_dir / attempt_id).glob("*/private"):
         clean(attempt_id, private.parent)
 

@@ -23,6 +23,7 @@ from sqlalchemy.orm import Session
 from app.accounts.actor import Actor
 from app.attempts.models import Attempt
 from app.audit import chain
+from app.engine import marks
 from app.engine.claim import movable
 from app.engine.models import Canary, Node
 from app.engine.takeover import take_over
@@ -81,8 +82,9 @@ def restore(folder: Path, *, actor: Actor, accept_damage: bool = False) -> Resto
         adopted = adopt(s)
         data = {"made_at": found.note["made_at"], "from_node": found.note["node"], "backup_head": found.note["audit_head"], "adopted": adopted}
         data |= _damage(found, accept_damage, lost, rested_on)
-        chain.record(s, actor=actor, action="service.restore", object_kind="service", object_id=settings().node, data=data)
+        chain.record(s, actor=actor, action=marks.RESTORED, object_kind="service", object_id=settings().node, data=data)
         head = chain.head(s)
+    marks.forget()
     named = [*found.problems, *found.warnings, *(backup.gone(sha256) for sha256 in lost), *map(_unproven, rested_on, rested_on.values())]
     return Restored(
         len(good),

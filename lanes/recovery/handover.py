@@ -20,7 +20,7 @@ from sqlalchemy import select
 
 from app.attempts.models import Attempt, Sample, Step
 from app.engagements.models import Engagement
-from app.engine import marker
+from app.engine import marker, marks
 from app.kit.clock import now
 from app.kit.db import new_id, read_session, write_session
 from app.plans.models import PlanRevision
@@ -162,19 +162,16 @@ class Controller:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT, env={**os.environ, **self._named})
 
-    @contextmanager
-    def held(self, attempt_id: str) -> Iterator[None]:
-        """Let its process stand still, with no playbook under way.
+    def mark(self, attempt_id: str) -> str:
+        """Return the mark that the processes of an attempt carry there."""
+        self.go()
+        return marks.of(attempt_id)
 
-        A controller that cleans up ends what carries the attempt's mark on its machine, which is here that of both.
-        """
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let its process stand still, whatever playbook is under way: another controller on this machine ends nothing of it."""
         assert self.process is not None
-        while True:
-            self.process.send_signal(signal.SIGSTOP)
-            if not marker.carriers(attempt_id):
-                break
-            self.process.send_signal(signal.SIGCONT)
-            wait_for(lambda: not marker.carriers(attempt_id), said="the end of a playbook")
+        self.process.send_signal(signal.SIGSTOP)
         yield
         self.process.send_signal(signal.SIGCONT)
 
@@ -184,7 +181,7 @@ class Controller:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
             self.process = None
-        marker.end_all(attempt_id)  # the job itself carries no mark of a controller's
+        marker.end_all(self.mark(attempt_id))  # the job itself carries no mark of a controller's
 
     def comes_to(self, attempt_id: str, status: str) -> Attempt:
         """Wait until the attempt has come to another end than it has now, or to an error: it must be this one. Return the attempt."""

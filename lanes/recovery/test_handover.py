@@ -80,7 +80,7 @@ def test_a_soak_under_load_goes_on_under_another_controller_and_is_judged_once_b
     wait_for(lambda: len(kept(attempt_id, "records")) > len(saved["records"]), said="the first poll of the new controller")
     asked_ns = time.monotonic_ns()
     assert (attempt_of(attempt_id).node, target.fence()) == ("new-machine", adopted.fence)
-    with new.held(attempt_id):
+    with new.held():
         the_old_one_comes_back(target, old, attempt_id, before.fence, cast)
 
     new.go()

@@ -97,6 +97,6 @@ def test_a_run_names_the_folder_of_its_modules_behind_ssh_as_a_stop_looks_for_it
 
 
 def test_a_stop_asks_all_hosts_at_once_and_waits_for_none_that_does_not_answer(tmp_path: Path) -> None:
-    usual, hurried = runs.host_environment("x", tmp_path), runs.host_environment("x", tmp_path, 12)
+    usual, hurried = runs.host_environment(tmp_path), runs.host_environment(tmp_path, 12)
     assert ("ANSIBLE_FORKS" in usual, hurried["ANSIBLE_FORKS"]) == (False, "12")
     assert ("ConnectTimeout=10" in usual["ANSIBLE_SSH_ARGS"], "ConnectTimeout=5" in hurried["ANSIBLE_SSH_ARGS"]) == (True, True)
