@@ -34,7 +34,7 @@ MAY_BE_LEFT_OUT = (
 # Groups of checks whose evidence not every site can bring (gates/g1/declared_more.py, gates/g1/declared_arrival.py, gates/g2/declared.py).
 EVIDENCE_GROUPS = (
     *("nvme_logs", "nvme_paths", "aer", "roce_gid", "pfc", "net_mtu", "port_counters", "optics", "rdma_bandwidth", "memory"),
-    *("gpu_health", "gpu_firmware", "gpu_stress", "volume", "drive_wear", "kernel_log", "host_tuning", "pfc_watchdog", "link_fec"),
+    *("gpu_health", "gpu_firmware", "gpu_stress", "volume", "drive_wear", "kernel_log", "soak_kernel_log", "host_tuning", "pfc_watchdog", "link_fec"),
 )
 NEVER_LEFT_OUT = ("hbm_cold", "page_cache_cold", "engine_restarted_cold", "array_cold", "equal_work", "failures", "completeness")
 

@@ -78,8 +78,10 @@ KERNEL_LOG = Declared(
     "lines that tell a fault",
     rule=Text(
         "since boot no time-out or lost controller of NVMe, no failed I/O, no uncorrected PCIe error, no link that went down, no machine check, no "
-        "GPU reset; a log whose beginning is lost proves nothing",
-        "自启动以来无 NVMe 超时或控制器丢失、I/O 失败、不可纠正 PCIe 错误、链路中断、机器检查异常与 GPU 复位；开头已丢失的日志不能证明",
+        "GPU reset, no task that hung, no file system or RAID that failed, no process killed for want of memory; "
+        "a log whose beginning is lost proves nothing",
+        "自启动以来无 NVMe 超时或控制器丢失、I/O 失败、不可纠正 PCIe 错误、链路中断、机器检查异常、"
+        "GPU 复位、任务挂起、文件系统或 RAID 故障、内存不足终止进程；开头已丢失的日志不能证明",
     ),
     limit=_ZERO,
     group="kernel_log",

@@ -27,6 +27,9 @@ NAMES = {
     "machine_check": Text("machine checks", "机器检查异常"),
     "gpu": Text("GPU resets", "GPU 复位"),
     "link_down": Text("links that went down", "链路中断"),
+    "hung_task": Text("tasks that hung", "任务挂起"),
+    "file_system": Text("file systems or RAIDs that failed", "文件系统或 RAID 故障"),
+    "out_of_memory": Text("processes killed for want of memory", "内存不足终止进程"),
 }
 _SOONER = Text(
     "a survey soon after a restart, or a journal that keeps the whole boot (journalctl -k -b), would tell",

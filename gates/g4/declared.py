@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gates.declared import EXACT, Declared, at_least, at_most
-from gates.g4.declared_parts import PARTS
+from gates.g4.declared_parts import KERNEL_LOG, PARTS
 from gates.model import Severity
 from gates.text import Text
 
@@ -295,5 +295,6 @@ CHECKS = (
         at_large=Text("Recovery after injections", "注入后恢复"),
         arm="candidate",
     ),
+    KERNEL_LOG,
     *PARTS,
 )

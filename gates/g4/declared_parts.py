@@ -125,6 +125,23 @@ DRIVE_PATHS = _part(
         "每次读取时各硬盘的全部控制器（本地或经网络）；两次读取之间已恢复的中断无法看到",
     ),
 )
+KERNEL_LOG = Declared(
+    "g4.kernel_log",
+    Text("Kernel logs of the soak's hosts", "稳定性运行主机内核日志"),
+    "lower",
+    ("soak: kernel.jsonl",),
+    "acceptance 4",
+    "lines that tell a fault",
+    rule=Text(
+        "under load, on every host of the soak, no lost or reconnecting NVMe-oF path, no NVMe time-out, no failed I/O, no link that went down, no "
+        "uncorrected PCIe error, no machine check, no GPU reset, no task that hung, no file system or RAID that failed, no process killed for "
+        "want of memory; lines within a planned injection, up to 60 s behind it, are told and no break; a log that was not read whole proves nothing",
+        "加载期间，每台主机均无 NVMe-oF 路径丢失或重连、NVMe 超时、I/O 失败、链路中断、不可纠正 PCIe 错误、机器检查异常、GPU 复位、任务挂起、"
+        "文件系统或 RAID 故障、内存不足终止进程；计划内注入期间及其后 60 s 内的记录只列出；未完整读取的日志不能证明",
+    ),
+    limit=NONE,
+    group="soak_kernel_log",
+)
 PARTS = (
     *(DRIVE_SAME, DRIVE_HEAT, DRIVE_THROTTLE, DRIVE_MEDIA, DRIVE_WARNING, DRIVE_SPARE, DRIVE_WEAR, DRIVE_PATHS),
     *(GPU_HEAT, GPU_THROTTLE, GPU_STATUS),

@@ -16,6 +16,7 @@ from gates.g4.declared import DURATION
 from gates.g4.drift import drift
 from gates.g4.hits import hits_trend, watched
 from gates.g4.injected import injection_checks
+from gates.g4.kernel_log import kernel_log_check
 from gates.g4.own_word import not_in_order, unprepared
 from gates.g4.parts import part_checks
 from gates.g4.recovery import recovery
@@ -85,6 +86,7 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
         *watched(soak, standing),
         sentinel(soak, standing),
         *injection_checks(soak, standing),
+        kernel_log_check(soak, standing),
         *part_checks(soak),
         *rig_checks("G4", plan, bundle, data.runs),
     ]

@@ -38,7 +38,7 @@ class Two:
         attend = {"schema": 1, "job": job, "kind": "attend", "fence": 1, "host": "gpu01", "engine": spec["engine"], "silence_s": silence_s}
         attend.update(listen={k: self.place[k] for k in ("address", "port")}, limits={"disk_quota_bytes": 1 << 22, "deadline_s": 300})
         attend.update({"cells": spec["cells"]} if spec.get("cells") else {})
-        attend["soak"] = {key: given[key] for key in ("injections",) if key in given} if spec["kind"] == "soak" else None
+        attend["soak"] = {key: given[key] for key in ("injections", "kernel_log") if key in given} if spec["kind"] == "soak" else None
         self.orders = {"there": {**attend, "attend_key": KEY}, "here": {**spec, "attend_key": key}}
         assert self.order() == {"there": "started", "here": "started"}
         return SimpleNamespace(here=self.folder / "here" / "jobs" / job, there=self.folder / "there" / "jobs" / job)

@@ -29,7 +29,7 @@ def under_load(two, job):
 def test_a_short_soak_brings_samples_of_the_engines_host_and_its_planned_disturbance(two):
     mark = two.folder / "disturbed"
     planned = [{"label": "touch", "action": "touch", "at_s": 0.5, "seconds": 0.2, "start": ["touch", str(mark)], "stop": ["rm", str(mark)]}]
-    job = soak(two, "soak", soak={"seconds": 2, "injections": planned})
+    job = soak(two, "soak", soak={"seconds": 2, "injections": planned, "kernel_log": True})
     end = two.ended("here", "soak")["exit"]
     assert end["outcome"] == "done", (end, (job.here / "job.log").read_text())
     samples = lines(job.here / "telemetry.jsonl")
@@ -37,6 +37,13 @@ def test_a_short_soak_brings_samples_of_the_engines_host_and_its_planned_disturb
     assert {s["on"]["host"] for s in samples} == {"gpu01"}
     assert samples[-1]["engine"]["alive"] is True
     assert samples[-1]["kv_dir_bytes"] > 0
+    kernel = lines(job.here / "kernel.jsonl")  # of both hosts, each with its begin and its end, whether it may be read here or not
+    for host in ("gpu01", "load01"):
+        mine = [row for row in kernel if row["host"] == host]
+        assert [row["begins"] for row in mine] == [True] + [False] * (len(mine) - 1)
+        assert len(mine) >= 2
+        assert all(row["joined"] or row["problem"] for row in mine)
+        assert all(bool(row.get("on")) == (host == "gpu01") for row in mine)
     injected = next(e["detail"] for e in lines(job.here / "events.jsonl") if e["kind"] == "injection")
     assert (injected["begin_exit"], injected["end_exit"], mark.exists()) == (0, 0, False)
     assert [row["verb"] for row in lines(job.there / "asked.jsonl")].count("sample") == len(samples)

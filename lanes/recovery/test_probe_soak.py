@@ -64,6 +64,29 @@ def test_answers_that_change_in_a_soak_are_an_event(place):
     assert changed == {prompt for e in events(folder, "canary") for prompt in e["other_answers"]}
 
 
+def test_what_the_kernel_writes_under_load_comes_home_and_what_it_wrote_before_does_not(place):
+    """A path that is lost and comes back between two readings of the drives leaves these lines and nothing else."""
+    tools, ring = place / "bin", place / "ring"
+    tools.mkdir()
+    ring.write_text("[    0.000000] Linux version 6.8\n[   10.000000] nvme nvme4: starting error recovery\n")
+    (tools / "dmesg").write_text(f"#!/bin/sh\ncat {ring}\n")
+    (tools / "dmesg").chmod(0o755)
+    pull = ["sh", "-c", f"echo '[   99.000000] nvme nvme4: Reconnecting in 10 seconds...' >> {ring}"]
+    planned = {"label": "pull", "at_s": 0.2, "seconds": 0.1, "start": pull}
+    spec = soak(place, seconds=2, injections=[planned], kernel_log=True)
+    folder, end = run(place, {**spec, "path_prefix": [str(tools)]})
+    assert end["outcome"] == "done", (folder / "job.log").read_text()
+    rows = lines(folder / "kernel.jsonl")
+    load = [r for r in lines(folder / "records.jsonl") if r["phase"] == "soak"]
+    assert rows[0]["begins"]
+    assert rows[0]["lines"] == []
+    assert rows[0]["read"]["mono_ns"] <= min(r["sent_ns"] for r in load)
+    assert rows[-1]["lines"] == ["[99.000000] nvme nvme4: Reconnecting in 10 seconds..."]
+    assert rows[-1]["joined"]
+    assert rows[-1]["read"]["mono_ns"] >= max(r["end_ns"] for r in load)
+    assert {r["host"] for r in rows} == {spec["host"]}
+
+
 def test_a_planned_disturbance_is_on_record_with_its_label_before_and_after_and_its_commands_ran(place):
     mark = place / "mark"
     planned = {"label": "path-down", "at_s": 0.3, "seconds": 0.4, "start": ["touch", str(mark)], "stop": ["rm", str(mark)]}

@@ -9,6 +9,7 @@ from gates.model import StepKind, StepSpec
 from gates.rules.attend_account import digest
 from gates.rules.attended import ANSWERED
 from tests.bundles.evidence import ATTEMPT, Evidence, dumped, journal
+from tests.bundles.kernel import calm_log
 
 ENGINE_HOST, THERE = "gpu09", "b009-0007"
 SECOND_HOST = "gpu10"
@@ -29,6 +30,8 @@ def put_apart(evidence: Evidence, steps: tuple[StepSpec, ...], hosts: Sequence[s
             evidence.files[path.replace("/gpu01/", f"/{host}/")] = data
     for step in (step for step in steps if step.kind is StepKind.JOB):
         _put_apart(evidence, step.key, hosts)
+        if evidence.path(step.key, "telemetry.jsonl") in evidence.files:
+            calm_log(evidence)
     return evidence
 
 

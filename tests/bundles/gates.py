@@ -18,6 +18,7 @@ from gates.rules.engine import IDENTITY
 from tests.bundles.evidence import BOOT, HOST, Evidence, dumped
 from tests.bundles.job import MODEL_LABELS, SERVED, WALL
 from tests.bundles.jobs import Run, Soak
+from tests.bundles.kernel import calm_log
 from tests.bundles.truth import Truth, small_plan, soak_plan
 
 _made: dict[tuple[str, Truth | None, str], Evidence] = {}
@@ -82,7 +83,7 @@ def g4_evidence(truth: Truth | None = None, plan: Plan | None = None, *, hours: 
     evidence.files["evidence/inputs.json"] = _inputs(plan)
     spec = next(s for s in g4_soak.steps(plan) if s.kind is StepKind.JOB)
     Soak(evidence, spec, truth, hours).write()
-    return evidence
+    return calm_log(evidence)
 
 
 def record_injection(evidence: Evidence, label: str, from_ns: int, to_ns: int, boot_id: str = BOOT, **said: Any) -> Evidence:
@@ -121,7 +122,7 @@ def counted_again(evidence: Evidence) -> Evidence:
 def told_again(evidence: Evidence) -> Evidence:
     """Let the driver have told of just those requests that a soak's journal has: at the end of each boot's load, by its sentinel, of its answers.
 
-    The rotation begins anew in each boot.
+    And let the kernels' logs be of that load, and tell nothing. The rotation begins anew in each boot.
     """
     spec = next(s for s in g4_soak.steps(evidence.plan) if s.kind is StepKind.JOB)
     rotating = sum(int(t["requests"]) for t in spec.params["tiers"])
@@ -152,7 +153,8 @@ def told_again(evidence: Evidence) -> Evidence:
         told = sum(r["error"] is None for r in soak if r["boot_id"] == last)
         client["server_stamps"] = {"answers": told, "stamped": told if client["server_stamps"]["stamped"] else 0}
 
-    return evidence.lines("soak", "phases.jsonl", ends).lines("soak", "events.jsonl", windows).json("soak", "client.json", answers)
+    evidence.lines("soak", "phases.jsonl", ends).lines("soak", "events.jsonl", windows).json("soak", "client.json", answers)
+    return calm_log(evidence)
 
 
 def _runs(gate: str, truth: Truth, plan: Plan, steps: Callable[[Plan], tuple[StepSpec, ...]]) -> Evidence:

@@ -64,7 +64,7 @@ def test_an_attendant_has_the_cells_of_the_job_that_it_serves_but_for_its_client
     assert (attendant["cells"], attendant["soak"]) == (made["cells"][:2], None)
     with pytest.raises(ProbeError, match="a client drives the engine from the load generator"):
         check({**attendant, "cells": made["cells"]})
-    assert check(arm_attend(job(soak_step(parse_plan()), {}), place))["soak"] == {}  # by that it goes on after a reboot
+    assert check(arm_attend(job(soak_step(parse_plan()), {}), place))["soak"] == {"kernel_log": True}  # by that it goes on after a reboot
 
 
 def test_the_weights_of_a_model_load_are_those_that_the_engine_loads():

@@ -24,6 +24,8 @@ TOOLS = {
     "dmidecode",
     "fincore",
     "journalctl",
+    "dmesg",
+    "sysctl",
     "diskstats",
     "adjtime",
     "zip",

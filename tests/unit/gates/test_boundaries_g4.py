@@ -10,6 +10,7 @@ import pytest
 from gates.g4_soak import judge
 from gates.model import Verdict
 from tests.bundles import Evidence
+from tests.bundles.kernel import kernel_says
 from tests.unit.gates.even_soak import S, plan_of
 from tests.unit.gates.limits import numeric_limits, told_on_its_side
 from tests.unit.gates.part_health import GPU, come, drive_that, gpu_that, lost_for, throttled_readings
@@ -77,6 +78,7 @@ TABLE: list[tuple[str, Callable[[int], Evidence], dict[int, Verdict]]] = [
     ("g4.counter_aer_fatal", counted, NONE),
     ("g4.sentinel_answers", answers, NONE),
     ("g4.injection_1", injected, NONE),
+    ("g4.kernel_log", lambda n: kernel_says(load(), *["block nvme4n1: no usable path - requeuing I/O"] * n), NONE),
     ("g4.drive_same", come, NONE),
     ("g4.drive_paths", lost_for, NONE),
     ("g4.drive_heat", lambda left: drive_that(temperature_k=350 - left), {2: PASS, 1: PASS, 0: FAIL}),

@@ -97,13 +97,16 @@ def test_the_lines_of_a_kernel_log_are_counted_by_what_they_tell_and_those_of_an
     counts = {o.labels["family"]: int(o.value) for o in told.observations if o.quantity == "kernel.event"}
     assert counts == {
         "nvme_timeout": 4,
-        "nvme_fabric": 3,
-        "block_io": 1,
+        "nvme_fabric": 5,
+        "block_io": 2,
         "pcie_uncorrected": 1,
         "pcie_corrected": 2,
         "machine_check": 2,
         "gpu": 1,
         "link_down": 1,
+        "hung_task": 3,
+        "file_system": 3,
+        "out_of_memory": 1,
     }
     calm = [o.value for o in seen("kernel-log", "good-journal.txt").observations if o.quantity == "kernel.event"]
     assert (set(calm), values(seen("kernel-log", "good-journal.txt"), "kernel.whole")) == ({Decimal(0)}, [(Decimal(1), "1")])

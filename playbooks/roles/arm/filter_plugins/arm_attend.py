@@ -44,7 +44,7 @@ def arm_attend(job: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any
     """Return the file of the attendant that serves a job on an engine host. It bears the job's id, and nothing of its load."""
     soak, limits = job.get("soak") or {}, job["limits"]
     cells = [row for row in job.get("cells") or () if row["cell"] != _CLIENT]
-    kept = {key: soak[key] for key in ("counters", "injections") if key in soak}
+    kept = {key: soak[key] for key in ("counters", "injections", "kernel_log") if key in soak}
     return {
         "schema": 1,
         "job": job["job"],

@@ -203,6 +203,7 @@ def _soak(engine: Mapping[str, Any], step: Mapping[str, Any], site: Mapping[str,
         "telemetry_s": step["telemetry_s"],
         "rotate_prefixes": _prefixes(step),
         "request_cap": step.get("request_cap"),
+        "kernel_log": True,
         "requests_per_s": round(_RATE_MARGIN / max(_request_s(engine, step), 1e-6), 3),
     }
 

@@ -59,6 +59,7 @@ VERBS: Dict[str, Dict[str, Callable[[Any, LocalHost], bool]]] = {
     "watch_begin": {},
     "watch_end": {},
     "health": {},
+    "kernel": {},
     "sample": {},
     "inject": {"label": _planned, "verb": _start_or_stop},
     "cell": {"kind": _measured_here},
@@ -67,7 +68,7 @@ VERBS: Dict[str, Dict[str, Callable[[Any, LocalHost], bool]]] = {
 BREATHES = ("control", "cell")  # take `sleep`, which ends it when whoever asked has given up
 # What claims rest on: the digest of the answer stands in asked.jsonl too, so no driver can change it.
 ACCOUNTED = ("reading", "residency", "cell", "weights")
-UNWRITTEN = ("process", "health")  # asked several times a second; all else stands in asked.jsonl
+UNWRITTEN = ("process", "health", "kernel")  # asked several times a second; all else stands in asked.jsonl
 
 
 def checked(host: LocalHost, verb: Any, arguments: Any) -> Callable[[Sleep], Any]:

@@ -122,6 +122,11 @@ class AttendedHost:
             rows.append(dict(told, on=dict(asked["on"], **own)))
         return rows
 
+    def kernel(self) -> List[Dict[str, Any]]:
+        """Return the lines of kernel.jsonl that came there since the last time; `on` has both clocks at the answer."""
+        asked = self._ask("kernel")
+        return [dict(told, on=asked["on"]) for told in asked["answer"]]
+
     def sample(self) -> Dict[str, Any]:
         """Return that host's part of a line of telemetry.jsonl."""
         return self._row("sample")

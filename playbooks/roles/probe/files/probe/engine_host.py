@@ -19,6 +19,7 @@ from probe.engine_family import Family
 from probe.errors import ProbeError
 from probe.fatal import Watch
 from probe.files import read_json, walk_files
+from probe.kernel_log import of_job
 from probe.medium import declared_names, mount_told, require_declared, transports
 from probe.port_counters import port_counters
 from probe.preflight import require_medium
@@ -50,6 +51,7 @@ class LocalHost:
         self.injections: Dict[str, Dict[str, Any]] = {row["label"]: row for row in soak.get("injections") or []}
         self.cells: Dict[str, Dict[str, Any]] = {row["cell"]: row for row in spec.get("cells") or []}
         self.watch = Watch(soak.get("counters"), self.engine.get("array_stats"), spec.get("ports"))
+        self.kernel_log = of_job(spec)
         self._last: Optional[Dict[str, Any]] = None
         self._told: List[Dict[str, Any]] = []
         self._lock = threading.Lock()
@@ -199,10 +201,14 @@ class LocalHost:
         if self.watch.on_health is None:
             self.watch.on_health = self._keep_health
             self.watch.start()
+            if self.kernel_log:
+                self.kernel_log.begin()
 
     def watch_end(self) -> None:
         """Ask them once more, so that the last minute counts."""
         self.watch.stop()
+        if self.kernel_log:
+            self.kernel_log.end()
 
     def _keep_health(self, told: Dict[str, Any]) -> None:
         with self._lock:
@@ -213,6 +219,10 @@ class LocalHost:
         with self._lock:
             told, self._told = self._told, []
         return told
+
+    def kernel(self) -> List[Dict[str, Any]]:
+        """Return the lines of kernel.jsonl that came since the last time; none where the job does not ask for the kernel's log."""
+        return self.kernel_log.rows() if self.kernel_log else []
 
     def sample(self) -> Dict[str, Any]:
         """Return what a line of telemetry.jsonl holds of this host."""

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import subprocess
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from probe.part_health import Drive, whole
 from probe.selfexec import clean_environment
@@ -129,24 +129,34 @@ def of_ports(run: Callable[[List[str]], str], ports: Optional[List[str]] = None,
 
 def ask(argv: List[str], path_prefix: Optional[List[str]] = None) -> str:
     """Return what a program prints, empty where it is not there, fails, or does not answer in time. `path_prefix`: where to look first."""
+    return answer(argv, path_prefix)[0]
+
+
+def answer(argv: List[str], path_prefix: Optional[List[str]] = None) -> Tuple[str, str]:
+    """Return what a program prints, and, where that is not all that it should have said, why (its last words, at most 200 characters)."""
     env = clean_environment()
     path = ":".join([*(path_prefix or []), env.get("PATH") or os.defpath, PATHS])
     program = shutil.which(argv[0], path=path)
     if not program:
-        return ""
+        return "", "it is not installed"
     try:
         done = subprocess.run(
             [program, *argv[1:]],
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             timeout=ASK_S,
             check=False,
         )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+    except subprocess.TimeoutExpired:
+        return "", "it gave no answer within %g s" % ASK_S
+    except (OSError, subprocess.SubprocessError) as error:
+        return "", "it cannot be run: %s" % error
+    if done.returncode != 0:
+        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        return "", (last[0] if last else "it ended with %d" % done.returncode)[:200]
+    return done.stdout.decode("utf-8", "replace"), ""
 
 
 def _counter(path: str, word: str) -> Optional[int]:

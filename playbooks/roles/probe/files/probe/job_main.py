@@ -22,7 +22,7 @@ from probe.journal import Journals
 from probe.reboot import Earlier
 
 COMMON = ("phases.jsonl", "records.jsonl", "coldness.jsonl", "counters.jsonl")
-SOAK = ("telemetry.jsonl", "events.jsonl", "health.jsonl")
+SOAK = ("telemetry.jsonl", "events.jsonl", "health.jsonl", "kernel.jsonl")
 ATTEND = ("asked.jsonl",)
 HEARTBEAT_S = 1.0
 

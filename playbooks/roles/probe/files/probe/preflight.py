@@ -8,10 +8,12 @@ from typing import Any, Callable, Dict, List, Optional
 from probe.coldness import require_coolable
 from probe.engine_log import MOST_BYTES
 from probe.errors import Refused
+from probe.kernel_log import MOST_BYTES as KERNEL_LOG_BYTES
 
 SPARE_PERCENT = 110  # file systems want some room of their own
 # Of one line of records.jsonl without chunk offsets, of telemetry.jsonl, and of health.jsonl, one a minute: more than was seen.
 REQUEST_BYTES, SAMPLE_BYTES, HEALTH_BYTES = 900, 4096, 16384
+KERNEL_BYTES = 2 * KERNEL_LOG_BYTES  # the kernel's log of an engine's host and of the load generator
 REQUESTS_PER_S = 20  # of one slot: no engine answers a long prompt in less than 50 ms
 # Of all journals of a job where targets.disk_quota_bytes says nothing: of a run; and as much as the judge takes (gates/bundle_form.py).
 QUOTA_LEAST, QUOTA_MOST = 2_000_000_000, 100_000_000_000
@@ -107,7 +109,8 @@ def default_quota(soak: Optional[Dict[str, Any]]) -> int:
 
 def _samples_bytes(soak: Dict[str, Any]) -> int:
     seconds = float(soak["seconds"])
-    return int(seconds / float(soak["telemetry_s"]) * SAMPLE_BYTES + seconds / 60 * HEALTH_BYTES)
+    kernel = KERNEL_BYTES if soak.get("kernel_log") else 0
+    return int(seconds / float(soak["telemetry_s"]) * SAMPLE_BYTES + seconds / 60 * HEALTH_BYTES) + kernel
 
 
 def require_quota(spec: Dict[str, Any]) -> int:

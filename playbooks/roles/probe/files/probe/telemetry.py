@@ -15,6 +15,7 @@ from probe.engine_counters import IN_USE, LOAD_FAILURES, OWN_HITS, PROMPT, RUNNI
 from probe.engine_host import GRACE_S
 from probe.errors import Ended, ProbeError
 from probe.job_main import Job
+from probe.kernel_log import of_job
 from probe.session import Session
 
 LOOK_S = 0.25
@@ -33,6 +34,7 @@ class Telemetry:
 
     def __init__(self, job: Job, session: Session) -> None:
         self._job, self._session, self._engine, self._host = job, session, session.engine, session.host
+        self._own = None if session.host.same_clock else of_job(job.spec)  # of the load generator, where the engine's host is another
         self._ended = threading.Event()
         self._known = session.engine.process()
         self._down = False
@@ -42,6 +44,8 @@ class Telemetry:
 
     def __enter__(self) -> "Telemetry":
         self._host.watch_begin()
+        if self._own:
+            self._own.begin()
         self._thread.start()
         return self
 
@@ -61,6 +65,8 @@ class Telemetry:
                     due = max(due + period, time.monotonic() - period)
                 if self._ended.wait(min(LOOK_S, max(0.0, due - time.monotonic()) + 0.001)):
                     self._host.watch_end()
+                    if self._own:
+                        self._own.end()
                     self._sample()
                     return
         except BaseException as error:
@@ -109,6 +115,8 @@ class Telemetry:
         self._job.journals.put("telemetry.jsonl", row)
         for told in self._host.health():
             self._job.journals.put("health.jsonl", told)
+        for told in [*self._host.kernel(), *(self._own.rows() if self._own else [])]:
+            self._job.journals.put("kernel.jsonl", told)
 
 
 def _kept(now: Dict[str, str]) -> Dict[str, str]:
