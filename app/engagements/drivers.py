@@ -54,13 +54,6 @@ def check_drivers(targets: Mapping[str, Any], problems: Problems) -> None:
                 f"{address} is the address of {taken[address]} too; each engine host listens at one of its own.",
                 f"{address} 也是 {taken[address]} 的地址；每台引擎主机须在自己的地址上监听。",
             )
-    if apart and targets["engine"].get("cool") == "reset" and targets["engine"].get("kind") != "lab":
-        problems.add(
-            "targets.engine.cool",
-            "reset needs developer endpoints that only the engine's own host may reach, and another host drives this engine. Leave it out: its "
-            "attendant restarts the engine before each run, and bears out the new process.",
-            "reset 需要仅供引擎本机访问的开发者接口，而该引擎由另一台主机驱动。请删去：每轮之前其代理会重启引擎，并证明进程为新启动。",
-        )
 
 
 def _check_place(path: str, host: Mapping[str, Any], attended: bool, engine: Mapping[str, Any], problems: Problems) -> None:

@@ -122,6 +122,38 @@ def not_started_anew(pack: Pack, account: Account) -> str | None:
     return None
 
 
+RESET = ("url", "answers", "success", "kv_cache_usage")  # of the proof of a reset, what the engine's host answered; the hits are the driver's
+
+
+def not_reset(pack: Pack, account: Account) -> str | None:
+    """Return the file whose word on a reset the host's own account does not bear out, None where it does (or none was asked for).
+
+    The reset must be that host's answer, before the look behind it, and the engine may not have been stopped or started between the two: what was
+    emptied is then what was looked at.
+    """
+    if at(pack.job, "phases", "cool") != "reset":
+        return None
+    for row in (row for row in pack.coldness if row.get("when") == "after_cool" and at(row, "on", "host") == account.host):
+        proof, boot, looked = row.get("reset"), at(row, "on", "boot_id"), count(at(row, "on", "mono_ns"))
+        done, asked, answered = (count(at(proof, "on", key)) for key in ("mono_ns", "asked_ns", "answered_ns"))
+        said = account.answered.get("reset", {}).get((str(boot), -1 if done is None else done))
+        told = {key: proof[key] for key in RESET if key in proof} if isinstance(proof, Mapping) else {}
+        begun = count(at(row, "on", "asked_ns"))  # the look, by the driver's clock
+        if (
+            (at(proof, "on", "host"), at(proof, "on", "boot_id")) != (account.host, boot)
+            or done is None
+            or looked is None
+            or said != digest(told)
+            or asked is None
+            or answered is None
+            or begun is None
+            or not (asked <= answered <= begun and done <= looked)
+            or any(c.moment[0] == boot and done <= c.moment[1] <= looked for c in account.controls)
+        ):
+            return pack.path("coldness.jsonl")
+    return None
+
+
 def digest(answer: Any) -> str:
     """Return the SHA-256 (hex) of an answer in the probe's canonical form: compact ASCII JSON with keys in order."""
     return hashlib.sha256(_canonical(answer).encode("ascii")).hexdigest()

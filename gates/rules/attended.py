@@ -20,7 +20,7 @@ from gates.readers.places import hosts_of
 from gates.readers.run_pack import Pack
 from gates.readers.strict import Reader, at, count
 from gates.rules import attend_cells, attend_samples, shared_load
-from gates.rules.attend_account import Account, digest, not_started_anew, read_account
+from gates.rules.attend_account import Account, digest, not_reset, not_started_anew, read_account
 from gates.rules.estimates import ms
 from gates.text import Text
 
@@ -143,13 +143,19 @@ def _lacking(pack: Pack) -> Iterator[Problem]:
 
 
 def _restarted(pack: Pack, account: Account) -> Iterator[Problem]:
-    """Yield where the driver says that the engine was restarted and the host's own account does not."""
+    """Yield where the driver says that the engine was restarted, or reset, and the host's own account does not."""
     if where := not_started_anew(pack, account):
         text = Text(
             "{p}: the account of {h} does not show that its engine was stopped and that the process seen after cooling was started then.",
             "{p}：{h} 的记录不能证明其引擎曾停止、且冷处理后所见进程为随后启动。",
         )
         yield Problem("restart", text.fill(p=where, h=account.host), where)
+    if where := not_reset(pack, account):
+        text = Text(
+            "{p}: the account of {h} does not show that its engine was reset before it was looked at after cooling, and went on as the same process.",
+            "{p}：{h} 的记录不能证明其引擎在冷处理后的检查之前已复位，且进程未变。",
+        )
+        yield Problem("reset", text.fill(p=where, h=account.host), where)
 
 
 def _ports(bundle: Bundle, pack: Pack, accounts: Mapping[str, Account]) -> Iterator[Problem]:

@@ -105,6 +105,7 @@ def problems() -> dict[str, list[str]]:
     asked.update({f"{name} {accelerator}": rendered(name, accelerator=accelerator) for name in BY_ACCELERATOR for accelerator in ACCELERATORS})
     asked.update({f"{name} pipeline": rendered(name, tensor_parallel=4, pipeline_parallel=2) for name in SPREAD})
     asked.update({f"{name} instances": instances(name) for name in SPREAD})
+    asked["native afar"] = rendered("native", listen="10.0.0.11")
     asked.update({kind: without_external_kv(kind) for kind in ("vllm", "sglang")})
     asked.update({f"{name} {change}": misspelt(name, change) for name, change in MISSPELT})
     argv = [str(PARSERS / "venv/bin/python"), str(ROOT / "lanes/config/parse.py"), str(PARSERS / "src")]
@@ -129,6 +130,11 @@ def test_they_take_it_for_every_accelerator(name: str, accelerator: str, problem
 @pytest.mark.parametrize("name", SPREAD)
 def test_they_take_it_in_pipeline_stages_and_in_several_instances(name: str, way: str, problems: dict[str, list[str]]) -> None:
     assert problems[f"{name} {way}"] == []
+
+
+def test_they_take_the_doors_of_an_engine_that_is_reset_and_that_a_load_generator_reaches(problems: dict[str, list[str]]) -> None:
+    assert "--middleware" in rendered("native", listen="10.0.0.11")["processes"][-1]["argv"]
+    assert problems["native afar"] == []
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang"])

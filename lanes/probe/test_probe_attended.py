@@ -147,6 +147,39 @@ def test_a_load_generator_of_its_own_runs_a_whole_job_and_every_row_of_the_engin
     assert two.state("there", "apart")["state"] == "exited"  # an attendant that has served is not started anew
 
 
+def test_the_engines_host_resets_its_engine_and_bears_it_out_for_a_driver_elsewhere(two):
+    two.engine["reset"] = "/reset_prefix_cache"
+    job = two.start("reset", arm={"engine.tier.path": "kv"}, phases={**PHASES, "cool": "reset"})
+    end = two.ended("here", "reset")["exit"]
+    assert (end["outcome"], end["error"]) == ("done", None), (job.here / "job.log").read_text()
+    two.ended("there", "reset")
+    cool, canary = (next(row for row in lines(job.here / "phases.jsonl") if row["phase"] == name) for name in ("cool", "canary"))
+    proof = cool["detail"]["reset"]
+    assert (cool["ok"], cool["detail"]["restarted"], proof["on"]["host"], proof["success"]) == (True, False, "gpu01", True)
+    assert float(canary["detail"]["stored"]["local_hit_tokens"]) == 0
+    measured = [r for r in lines(job.here / "records.jsonl") if r["phase"] == "measure"]
+    assert {r["usage"]["cached_tokens"] for r in measured} == {512}
+    done = [row["verb"] for row in lines(job.there / "asked.jsonl") if row["verb"] in ("control", "reset")]
+    assert done[-1] == "reset"
+    assert problems(job) == []
+
+    kept = (job.here / "coldness.jsonl").read_bytes()
+    for spoil in (
+        lambda proof: proof.update(success=False),
+        lambda proof: proof.update(answers=[]),
+        lambda proof: proof["on"].update(host="load01"),
+        lambda proof: proof["on"].update(mono_ns=proof["on"]["mono_ns"] - 1),
+        lambda proof: proof["on"].update(answered_ns=2**62),
+        lambda proof: proof.pop("on"),
+        lambda proof: proof.clear(),
+    ):
+        rows = lines(job.here / "coldness.jsonl")
+        spoil(next(row for row in rows if row["when"] == "after_cool")["reset"])
+        (job.here / "coldness.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        assert "does not show that its engine was reset" in " ".join(problems(job))
+        (job.here / "coldness.jsonl").write_bytes(kept)
+
+
 def test_a_job_with_another_key_than_its_attendant_measures_nothing(two):
     job = two.start("other", key="00" * 32, lost_s=1.0, silence_s=1.0)
     end = two.ended("here", "other")["exit"]

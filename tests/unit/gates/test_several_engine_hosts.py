@@ -8,6 +8,7 @@ import pytest
 
 from gates import g2_baseline, g3_main
 from gates.judge import judge
+from gates.rules.attend_account import digest
 from tests.bundles.apart import ENGINE_HOST, SECOND_HOST, put_apart
 from tests.bundles.evidence import Evidence, dumped
 from tests.bundles.gates import g2_evidence, g3_evidence
@@ -72,7 +73,7 @@ def in_account(evidence: Evidence, host: str, edit: Callable[[list[dict[str, Any
     path = f"evidence/run-1/{host}/asked.jsonl"
     rows = [json.loads(line) for line in evidence.files[path].decode().splitlines()]
     edit(rows)
-    evidence.files[path] = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    evidence.files[path] = "".join(json.dumps({**row, "seq": n}) + "\n" for n, row in enumerate(rows)).encode()
 
 
 def control(rows: list[dict[str, Any]], did: str) -> dict[str, Any]:
@@ -236,3 +237,53 @@ def test_engines_of_two_hosts_that_differ_are_no_equal_work(whole: Evidence) -> 
     evidence.json("run-1", "engine.json", lambda data: data["instances"][1].update(version="0.9"))
     found = next(row for row in judge(evidence.bundle())["claims"] if row["claim"] == "equal_work")
     assert (found["status"], "instance 1 differs from instance 0 in version" in found["reason"]["en"]) == ("breached", True)
+
+
+POSTED = {"url": "http://10.0.0.9:18461/reset_prefix_cache", "answers": [{"status": 200, "success": True}], "success": True, "kv_cache_usage": "0.0"}
+
+
+def by_reset(evidence: Evidence, skipped: str = "") -> None:
+    """Let the engines of a run have been reset by their hosts in place of restarted; of a host that is named the driver alone says so."""
+    evidence.json("run-1", "job.json", lambda data: data["phases"].update(cool="reset"))
+
+    def edit(rows: list[dict[str, Any]]) -> None:
+        for row in (row for row in rows if row["when"] == "after_cool"):
+            on = row["on"]
+            moment = {**on, "mono_ns": on["mono_ns"] - 1000, "asked_ns": on["asked_ns"] - 1000, "answered_ns": on["asked_ns"] - 500}
+            row["engine_before"] = {key: row["engine"][key] for key in ("pid", "start_ticks")}
+            row["reset"] = {**POSTED, "hits_before": "512", "hits_after": "0", "on": moment}
+            told = {"verb": "reset", "error": None, "sha256": digest(POSTED), **{key: moment[key] for key in ("wall_ns", "mono_ns", "boot_id")}}
+            if on["host"] != skipped:
+                in_account(evidence, on["host"], lambda rows, told=told: rows.append(told))
+
+    evidence.lines("run-1", "coldness.jsonl", edit)
+
+
+def test_a_reset_from_afar_counts_where_each_host_bears_out_its_own() -> None:
+    evidence = g2_evidence(plan=small_plan(SEALED))
+    put_apart(evidence, g2_baseline.steps(evidence.plan), BOTH)
+    by_reset(evidence)
+    document = judge(evidence.bundle())
+    told = next(row for row in document["claims"] if row["claim"] == "engine_restarted_cold")
+    assert (document["verdict"], told["status"]) == ("pass", "holds"), reason_of(document, "evidence")
+
+
+def test_a_reset_that_one_host_knows_nothing_of_is_no_pass_and_names_it() -> None:
+    evidence = g2_evidence(plan=small_plan(SEALED))
+    put_apart(evidence, g2_baseline.steps(evidence.plan), BOTH)
+    by_reset(evidence, skipped=SECOND_HOST)
+    document = judge(evidence.bundle())
+    assert document["verdict"] not in ("pass", "conditional")
+    assert f"the account of {SECOND_HOST} does not show that its engine was reset" in reason_of(document, "evidence")
+
+
+def test_an_engine_that_its_host_restarted_behind_the_reset_is_not_the_one_that_was_reset() -> None:
+    evidence = g2_evidence(plan=small_plan(SEALED))
+    put_apart(evidence, g2_baseline.steps(evidence.plan), BOTH)
+    by_reset(evidence)
+    look = next(row for row in evidence.rows("run-1", "coldness.jsonl") if row["when"] == "after_cool" and row["on"]["host"] == ENGINE_HOST)
+    moment = {**{key: look["on"][key] for key in ("wall_ns", "boot_id")}, "mono_ns": look["on"]["mono_ns"] - 1}
+    in_account(
+        evidence, ENGINE_HOST, lambda rows: rows.append({**moment, "verb": "control", "error": None, "did": "start", "engine": look["engine"]})
+    )
+    assert judge(evidence.bundle())["verdict"] not in ("pass", "conditional")

@@ -18,11 +18,14 @@ MARK = ".quadgate"  # in the folder `kv` of a medium; the hardware kit puts `own
 
 
 def write(path: str, content: Any) -> None:
-    """Write one JSON file by rename, readable by its owner only."""
+    """Write one file by rename, readable by its owner only: a text as it is, all else as JSON."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     descriptor = os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        json.dump(content, stream, indent=1, sort_keys=True)
+        if isinstance(content, str):
+            stream.write(content)
+        else:
+            json.dump(content, stream, indent=1, sort_keys=True)
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(path + ".tmp", path)

@@ -25,10 +25,12 @@ def describe(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]], ke
     engine = {**engine, "port": place.get("port") or engine.get("port")}
     settings = settings_of(engine, offload, keys)
     kv_dir, folder = str(place.get("kv_dir") or ""), str(place["folder"])
-    own = ENGINES[str(engine["kind"])](settings)
+    own = ENGINES[str(engine["kind"])](settings, folder)
     tier = offloads.render(settings, kv_dir, folder)
     argv = [*own["argv"], *tier["args"], *[str(word) for word in engine.get("args") or []]]
     env = {**own["env"], **tier["env"], **{str(k): str(v) for k, v in (engine.get("env") or {}).items()}}
+    if own["files"] and env["PYTHONPATH"] != own["env"]["PYTHONPATH"]:  # the site's own path beside ours
+        env["PYTHONPATH"] = f"{own['env']['PYTHONPATH']}:{env['PYTHONPATH']}"
     main = {"name": f"engine-{engine['instance']}" if engine.get("instance") else "engine", "argv": ["python", *argv], "env": env}
     processes = [*tier["processes"], main]
     if (engine.get("install") or "venv") == "container":
@@ -37,7 +39,7 @@ def describe(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]], ke
         processes = [_in_venv(engine, p) for p in processes]
     return {
         "processes": processes,
-        "files": tier["files"],
+        "files": {**own["files"], **tier["files"]},
         "kv_dirs": [kv_dir] if settings.kind else [],
         "connector": tier["connector"],
         "metrics_urls": tier["metrics_urls"],

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
+from pathlib import Path
 from typing import Any, Dict, List
 
 from engine_stack.settings import Settings
+
+DOORS = "quadgate_doors"  # our module inside vLLM's server, which keeps its developers' endpoints from other hosts
 
 # What each accelerator adds. Ascend comes as a plug-in of its own (vllm-ascend), found by its entry point.
 ACCELERATOR_ENV: Dict[str, Dict[str, str]] = {
@@ -15,8 +19,8 @@ ACCELERATOR_ENV: Dict[str, Dict[str, str]] = {
 }
 
 
-def vllm(settings: Settings) -> Dict[str, Any]:
-    """Return {argv, env, software} of vLLM's OpenAI server, without interpreter and without offload."""
+def vllm(settings: Settings, folder: str) -> Dict[str, Any]:
+    """Return {argv, env, files, health_path} of vLLM's OpenAI server, without interpreter and without offload. `folder`: where its files will lie."""
     e, l0 = settings.engine, settings.tier("l0")
     argv = ["-m", "vllm.entrypoints.openai.api_server", "--model", str(e["model_dir"]), "--served-model-name", str(e["model"])]
     argv += [
@@ -53,16 +57,29 @@ def vllm(settings: Settings) -> Dict[str, Any]:
         },
     )
     env = {"VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", **ACCELERATOR_ENV[str(e["accelerator"])]}
-    if e.get("cool") == "reset":  # opens the developers' endpoints, the reset among them; settings.py refuses it where others could reach them
+    files: Dict[str, Any] = {}
+    if e.get("cool") == "reset":  # opens the developers' endpoints, the reset among them
         env["VLLM_SERVER_DEV_MODE"] = "1"
+        if not _is_loopback(str(e.get("listen") or "127.0.0.1")):
+            argv += ["--middleware", f"{DOORS}.Doors"]
+            env["PYTHONPATH"] = f"{folder}/doors"
+            files[f"doors/{DOORS}.py"] = (Path(__file__).resolve().parents[1] / "files" / f"{DOORS}.py").read_text(encoding="utf-8")
     if e["accelerator"] == "cpu":
         env["VLLM_CPU_KVCACHE_SPACE"] = str(int(e.get("kvcache_space_gib") or 4))
         env["VLLM_CPU_NUM_OF_RESERVED_CPU"] = "1"  # as many processors with a KV connector as without: vLLM's own choice differs
-    return {"argv": argv, "env": env, "health_path": "/health"}
+    return {"argv": argv, "env": env, "files": files, "health_path": "/health"}
 
 
-def sglang(settings: Settings) -> Dict[str, Any]:
-    """Return {argv, env, software} of SGLang's server, without interpreter and without offload."""
+def _is_loopback(address: str) -> bool:
+    """Tell whether nobody but the host itself reaches a server that listens there."""
+    try:
+        return address == "localhost" or ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False  # a name may lead anywhere
+
+
+def sglang(settings: Settings, _: str) -> Dict[str, Any]:
+    """Return {argv, env, files, health_path} of SGLang's server, without interpreter and without offload. Its flush is open whoever asks."""
     e, l0 = settings.engine, settings.tier("l0")
     argv = ["-m", "sglang.launch_server", "--model-path", str(e["model_dir"]), "--served-model-name", str(e["model"])]
     argv += [
@@ -101,7 +118,8 @@ def sglang(settings: Settings) -> Dict[str, Any]:
         },
     )
     # A look at /health would otherwise run a prompt of one token, which its scheduler counts.
-    return {"argv": argv, "env": {"HF_HUB_OFFLINE": "1", "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION": "false"}, "health_path": "/health"}
+    env = {"HF_HUB_OFFLINE": "1", "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION": "false"}
+    return {"argv": argv, "env": env, "files": {}, "health_path": "/health"}
 
 
 def _sizes(engine: Any, flags: Dict[str, str]) -> List[str]:

@@ -87,7 +87,7 @@ def settings_of(engine: Mapping[str, Any], offload: Optional[Mapping[str, Any]],
 
 
 def _refuse_a_reset_that_proves_nothing(engine: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    """Refuse `engine.cool: reset` where the software says success and keeps what it has, or where its endpoints would be open to the site."""
+    """Refuse `engine.cool: reset` where the software says success and keeps what it has."""
     cool, kind = str(engine.get("cool") or "restart"), values.get("kind")
     if cool not in COOLS:
         raise ValueError(f"targets.engine.cool is {cool!r}; it is one of {', '.join(COOLS)}.")
@@ -100,11 +100,6 @@ def _refuse_a_reset_that_proves_nothing(engine: Mapping[str, Any], values: Mappi
             f"targets.engine.cool is reset, and with {engine.get('kind')} and offload {kind or 'none'} a reset says success without emptying what "
             "serves. It is for vllm without offload or with offload native, and for sglang without offload or with offload hicache on files; leave "
             "it out, then the engine is restarted before each run."
-        )
-    if str(engine.get("listen") or "127.0.0.1") not in ("127.0.0.1", "localhost", "::1"):
-        raise ValueError(
-            f"targets.engine.cool is reset, which opens vLLM's developer endpoints, and targets.engine.listen is {engine['listen']}: everybody on "
-            "the site's network could use them. Let it listen on 127.0.0.1, or leave cool out, then the engine is restarted before each run."
         )
 
 

@@ -45,6 +45,7 @@ def _measured_here(value: Any, host: LocalHost) -> bool:
 VERBS: Dict[str, Dict[str, Callable[[Any, LocalHost], bool]]] = {
     "process": {},
     "control": {"verb": _start_or_stop, "timeout": _seconds},
+    "reset": {},
     "words": {"instances": _whole(MOST_INSTANCES)},
     "hash_seed": {},
     "reading": {},
@@ -65,9 +66,9 @@ VERBS: Dict[str, Dict[str, Callable[[Any, LocalHost], bool]]] = {
     "cell": {"kind": _measured_here},
     "weights": {"drop": _flag},
 }
-BREATHES = ("control", "cell")  # take `sleep`, which ends it when whoever asked has given up
+BREATHES = ("control", "cell", "reset")  # take `sleep`, which ends it when whoever asked has given up
 # What claims rest on: the digest of the answer stands in asked.jsonl too, so no driver can change it.
-ACCOUNTED = ("reading", "residency", "cell", "weights")
+ACCOUNTED = ("reading", "residency", "cell", "weights", "reset")
 UNWRITTEN = ("process", "health", "kernel")  # asked several times a second; all else stands in asked.jsonl
 
 

@@ -57,6 +57,11 @@ class AttendedHost:
         found: Optional[Dict[str, Any]] = self._ask("control", sleep, verb=verb, timeout=timeout)["answer"]
         return found
 
+    def reset(self, sleep: Callable[[float], None] = time.sleep) -> Dict[str, Any]:
+        """Let the engine there forget its GPU cache; where `sleep` raises, nobody goes on asking it."""
+        asked = self._ask("reset", sleep)
+        return dict(asked["answer"], on=asked["on"])
+
     def words(self, instances: int) -> List[Dict[str, Any]]:
         """Return what each instance was started with."""
         found: List[Dict[str, Any]] = self._ask("words", instances=instances)["answer"]

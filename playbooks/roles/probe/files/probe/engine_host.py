@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional
 
-from probe import cells_host, clock, engine_words, metrics, proc, vitals
+from probe import cells_host, clock, engine_words, metrics, proc, reset, vitals
 from probe.coldness import diskstats, drop_cache, mountstats, residency
 from probe.engine_control import process, tail
 from probe.engine_family import Family
@@ -91,6 +91,14 @@ class LocalHost:
         if child.returncode != 0:
             raise ProbeError("engine", "The command to %s the engine ended with %d: %s" % (verb, child.returncode, tail(log_path)))
         return self.process()
+
+    def reset(self, sleep: Sleep = time.sleep) -> Dict[str, Any]:
+        """Let the engine forget its GPU cache; return what it answered and holds then (probe.reset.post). `sleep` may raise, then it ends."""
+        path, base = self.engine.get("reset"), str(self.engine["base_url"]).rstrip("/")
+        if not path:
+            raise ProbeError("engine", "The job must reset the engine's GPU cache, but engine.reset is not given.")
+        pages = base + (self.engine.get("metrics_path") or "/metrics")
+        return reset.post(base + str(path), lambda: metrics.parse(metrics.get(pages).decode("utf-8", "replace")), sleep)
 
     def words(self, instances: int) -> List[Dict[str, Any]]:
         """Return, for each instance, what its process was started with: {argv, model_config_sha256, hash_seed, started_wall_ns}."""

@@ -39,7 +39,7 @@ def _job(problems: List[str], spec: Dict[str, Any]) -> None:
     _engine(problems, _part(problems, spec, "engine"))
     _workload(problems, _part(problems, spec, "workload"), spec.get("kind"))
     _phases(problems, _part(problems, spec, "phases"))
-    if (spec.get("phases") or {}).get("cool") == "reset" and not (spec.get("engine") or {}).get("reset"):
+    if (spec.get("phases") or {}).get("cool") == "reset" and not all((engine or {}).get("reset") for engine in _engines(spec)):
         problems.append("phases.cool is reset, and engine.reset, the path that is posted to, is missing")
     limits = _part(problems, spec, "limits")
     for key in ("request_timeout_s", "disk_quota_bytes", "deadline_s"):
@@ -55,6 +55,12 @@ def _job(problems: List[str], spec: Dict[str, Any]) -> None:
             _integer(problems, soak, key, 1, "soak")
         _soak_extras(problems, soak)
     _cells(problems, spec)
+
+
+def _engines(spec: Dict[str, Any]) -> List[Any]:
+    """Return the section `engine` of the job, and of each engine host elsewhere that has one of its own."""
+    away = spec.get("attendants")
+    return [spec.get("engine"), *(row["engine"] for row in (away if isinstance(away, list) else []) if isinstance(row, dict) and "engine" in row)]
 
 
 def _attendant(problems: List[str], spec: Dict[str, Any]) -> None:
