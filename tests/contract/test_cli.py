@@ -21,9 +21,9 @@ from app.commands import judge
 from app.demo.options import DemoOptions, engagement_text, parse_fault
 from app.kit.errors import BadInput
 from app.settings import ROOT, settings
-from app.web.starter import STARTER
 from gates.plan import load_yaml
 from tests.bundles import g2_evidence
+from tests.filled import filled
 
 QUADGATE = [sys.executable, "-c", "from app.cli import main; main()"]
 WRONG = [
@@ -297,7 +297,7 @@ def test_a_demo_of_a_file_that_is_no_engagement_is_refused_before_anything_start
 def test_a_demo_of_real_targets_is_refused_before_it_signs_anything_for_both_parties(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "engagement.yaml").write_text(STARTER, encoding="utf-8")
+    (tmp_path / "engagement.yaml").write_text(filled(), encoding="utf-8")
     assert run(monkeypatch, "demo", "--engagement", str(tmp_path / "engagement.yaml"), "--out", str(tmp_path / "out")) == cli.REFUSED
     assert "simulated targets only" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

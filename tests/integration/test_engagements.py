@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -23,18 +22,12 @@ from app.targets.inventory import build
 from app.web.starter import starter
 from gates.model import ATTENDED
 from gates.plan import parse_plan
+from tests.filled import REAL, filled
 from tests.people import Cast
 from tests.scenes import DEMO, engage, run
 
 PAIR = "host: array01, interface: ens8f0np0, far_host: {far}, far_interface: ens3f0np0, far_address: 127.0.0.1"
 PAIRS = "  rdma_bandwidth: {{pairs: [{{" + PAIR + "}}]}}\n  rack: lab"
-REAL = {  # what an engineer writes over the places of the sample that are no free words
-    "code": "ACME-2026-01",
-    "address": "192.0.2.11",
-    "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA",
-    "image": f"vllm/vllm-openai-rocm@sha256:{'ab' * 32}",
-    "model_dir": "/models/m",
-}
 ONE = "{groups: [engine, loadgen], connection: local}"
 APART = "{{groups: [loadgen], connection: local}}\n    gpu02: {{groups: [engine], connection: local{attend}}}"
 PLACE = ", attend: {{address: {}, port: {}}}"
@@ -155,17 +148,6 @@ def test_cells_are_measured_on_an_engine_host_that_another_host_drives() -> None
         "plan:\n", "plan:\n  workload: {cells: [checkpoint]}\n", 1
     )
     assert read_file(asks).plan.workload.cells == ("checkpoint",)
-
-
-def filled(locale: str = "en") -> str:
-    """Return the sample of a new engagement with every place filled in."""
-    number = count(1)
-
-    def value(found: re.Match[str]) -> str:
-        return found[1] + (REAL.get(found[2]) or f"{'l' if found[2] == 'login' else 'x'}{next(number) if found[2] == 'login' else ''}y")
-
-    text = re.sub(r"((?<![a-z])([a-z_]+): )<[^<>]+>", value, starter(locale))
-    return text.replace("[<version>]", '["1"]').replace("[<固件版本>]", '["1"]')
 
 
 @pytest.mark.parametrize("locale", ["en", "zh_CN"])
