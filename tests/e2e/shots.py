@@ -58,6 +58,10 @@ def pages() -> dict[str, tuple[str, str, dict[str, Any]]]:
     here, there = f"/engagements/{d.ENGAGEMENT}", f"/attempts/{d.ATTEMPT}"
     return {
         "board": ("/", "li.wei", usual),
+        "words": ("/words", "", usual),
+        "new_not_mine": ("/engagements/new", "viewer", usual),
+        "engagement_not_mine": (here, "viewer", usual),
+        "cancel_not_mine": (f"{there}/cancel", "wang.fang", usual),
         "empty": ("/", "viewer", usual | {"board": [], "pending": []}),
         "engagement": (here, "li.wei", usual | {"overview": start}),
         "stopped": (here, "li.wei", usual | {"overview": d.overview() | stopped()}),

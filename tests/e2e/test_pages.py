@@ -172,7 +172,16 @@ def test_pages_fit_a_phone_and_text_can_be_read_in_any_light(base: str, cast: Ca
     with chromium() as browser:
         page = Watched(browser, 390).page
         sign_in(page, base, "li.wei", PASSWORD)
-        for path in ("/", f"/engagements/{engagement}", f"/engagements/{engagement}/plan", "/engagements/new", "/sign-off", "/api/v1/docs"):
+        for path in (
+            "/",
+            f"/engagements/{engagement}",
+            f"/engagements/{engagement}/plan",
+            "/engagements/new",
+            "/sign-off",
+            "/api/v1/docs",
+            "/words",
+            "/nothing",
+        ):
             for language in ("zh-CN", "en"):
                 page.goto(f"{base}{path}?lang={language}&theme={theme}")
                 fits_a_phone(page, (path, language))

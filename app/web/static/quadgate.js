@@ -187,7 +187,8 @@
       const patience = setTimeout(() => asked.abort(), 10000);
       try {
         const answer = await fetch(address(), { redirect: "manual", signal: asked.signal, headers: { Accept: "text/event-stream" } });
-        if (answer.type === "opaqueredirect" || answer.status === 404) { leaving = true; window.location.reload(); return; }
+        if (answer.type === "opaqueredirect") { leaving = true; window.location.reload(); return; }
+        if (answer.status === 404) { root.dataset.running = "no"; return; }  // no longer for these eyes: what is shown stays, and says since when
         if (answer.ok) connect(); else lost();
       } catch {
         lost();
