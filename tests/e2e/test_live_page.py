@@ -61,12 +61,14 @@ def test_a_page_that_nobody_touches_tells_the_loss_and_goes_on_when_the_database
         assert page.locator("#stale").is_hidden()
         switch.away = True
         expect(page.locator("#stale")).to_have_text(re.compile(words))
+        assert page.locator("#is-live").is_hidden()  # nothing claims to be live meanwhile
         put_line(attempt_id, "meanwhile", 2)
         page.wait_for_timeout(9000)
         assert 2 <= switch.asked <= 6  # 1, 2, 4 s: again and again, at growing intervals
         switch.away = False
         page.wait_for_selector("#L2:has-text('meanwhile')")  # nothing was lost, and nobody reloaded or showed the tab
         expect(page.locator("#stale")).to_be_hidden()
+        assert page.locator("#is-live").is_visible()
         put_line(attempt_id, "after", 3)
         page.wait_for_selector("#L3:has-text('after')")
         assert page.locator("#log p").count() == 3

@@ -166,6 +166,8 @@
       if (!stale || stale.hidden === !on) return;
       if (on) stale.textContent = words.away.replace("{time}", `${clock(lastHeard)} ${words.zone}`);
       stale.hidden = !on;
+      const mark = $("#is-live");
+      if (mark) mark.hidden = on;
     }
     function address() {
       return `${root.dataset.stream}?after=${lastEvent}&sample=${lastSample}&lang=${document.documentElement.lang}`;
@@ -188,7 +190,11 @@
       try {
         const answer = await fetch(address(), { redirect: "manual", signal: asked.signal, headers: { Accept: "text/event-stream" } });
         if (answer.type === "opaqueredirect") { leaving = true; window.location.reload(); return; }
-        if (answer.status === 404) { root.dataset.running = "no"; return; }  // no longer for these eyes: what is shown stays, and says since when
+        if (answer.status === 404) {  // no longer there for this reader
+          root.dataset.running = "no";
+          stale.textContent = words.gone;
+          return;
+        }
         if (answer.ok) connect(); else lost();
       } catch {
         lost();
