@@ -23,7 +23,7 @@ from app.kit.errors import BadInput
 from app.settings import ROOT, settings
 from gates.plan import load_yaml
 from tests.bundles import g2_evidence
-from tests.filled import filled
+from tests.sample import filled
 
 QUADGATE = [sys.executable, "-c", "from app.cli import main; main()"]
 WRONG = [

@@ -22,8 +22,8 @@ from app.targets.inventory import build
 from app.web.starter import starter
 from gates.model import ATTENDED
 from gates.plan import parse_plan
-from tests.filled import REAL, filled
 from tests.people import Cast
+from tests.sample import REAL, filled
 from tests.scenes import DEMO, engage, run
 
 PAIR = "host: array01, interface: ens8f0np0, far_host: {far}, far_interface: ens3f0np0, far_address: 127.0.0.1"

@@ -1,4 +1,4 @@
-"""The sample of a new engagement with its places filled in, as an engineer with real hardware would."""
+"""The sample of a new engagement, filled in as an engineer would."""
 
 from __future__ import annotations
 
