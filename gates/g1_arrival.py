@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from gates.g1.bandwidth import bandwidth_check
 from gates.g1.cpu import cpu_check
 from gates.g1.declared import SERIALS
-from gates.g1.declared_more import RDMA_RATE
+from gates.g1.declared_more import FABRIC, RDMA_RATE
 from gates.g1.drive_more import aer_check, ceiling_check, drive_log_checks
 from gates.g1.drive_wear import wear_checks
 from gates.g1.error_log import log_check
-from gates.g1.fabric import fabric_checks
+from gates.g1.fabric import dscp_check, fabric_checks
+from gates.g1.fabric_paths import fabric_path_checks
 from gates.g1.gpu_heat import heat_checks
 from gates.g1.gpu_more import part_checks
 from gates.g1.gpu_partition import partition_checks
@@ -118,6 +119,7 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
         firmware_check(plan, order, inventory),
         *_drive_rows(plan, order, inventory, survey, storage),
         *_link_rows(plan, order, inventory, survey, storage, rdma),
+        *fabric_path_checks(plan, "g1", FABRIC, {host: survey[host] for host in hosts["engine"]}),
         gpus,
         *part_checks(plan, hosts["engine"], survey, gpus=isinstance(gpus, CheckResult)),
         cpu_check(plan, hosts["engine"], survey),
@@ -160,6 +162,7 @@ def _link_rows(
     if "nic" in order.kinds():
         yield from port_checks(plan, order, inventory, survey)
         yield from fabric_checks(plan, order.of("nic"), inventory, survey)
+        yield dscp_check(plan, order.of("nic"), inventory, survey)
         yield from fec_check(plan, order.of("nic"), inventory, survey)
         yield storm_check(plan, survey)
         yield bandwidth_check(plan, order.of("nic"), inventory, survey, (rdma, storage))

@@ -9,7 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 from gates.bundle import Bundle
-from gates.g2.declared import THROUGHPUT_CV, TTFT_CV
+from gates.g1.fabric_paths import fabric_path_checks
+from gates.g1.pack import HostPack
+from gates.g2.declared import FABRIC, THROUGHPUT_CV, TTFT_CV
 from gates.g2.volume import volume_checks
 from gates.model import CheckResult, GateJudgement, GateSpec, Severity, StepSpec, Verdict
 from gates.plan import Plan
@@ -50,7 +52,8 @@ def judge(plan: Plan, bundle: Bundle) -> GateJudgement:
     ]
     for tier in plan.workload.tiers:
         checks += [_repeatable(plan, gathered.findings, standing, tier, what) for what in ("ttft_p50", "throughput")]
-    volume = (*volume_checks(plan, bundle), *rig_checks("G2", plan, bundle, gathered.findings.runs))
+    engines = {host: HostPack(bundle, "deploy", host) for host in bundle.hosts("engine")}
+    volume = (*volume_checks(plan, bundle), *fabric_path_checks(plan, "g2", FABRIC, engines), *rig_checks("G2", plan, bundle, gathered.findings.runs))
     checks += [row for row in volume if isinstance(row, CheckResult)]
     passed = all(check.verdict is Verdict.PASS for check in checks if check.severity is Severity.BLOCKING)
     return GateJudgement(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from gates.schema import Choice, Exact, Items, Measure, Section, Whole, Words, later, of, section
+from gates.schema import Choice, Exact, Items, Maybe, Measure, Section, Whole, Words, later, of, section
 from gates.units import Quantity
 
 _ONE = Decimal(1)
@@ -60,6 +60,15 @@ class Link:
     pfc_priority: int = of(Whole(0, 7))
     trust: str = of(Choice(("dscp", "pcp")))
     rdma_share_min: Decimal = of(_OPEN_RATIO)
+    dscp: tuple[int, ...] = later(Items(Whole(0, 63)), ())  # code points that must be mapped to pfc_priority; none: not asked
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """The NVMe-oF paths from an engine host to the array; null: not asked."""
+
+    transport: str | None = later(Maybe(Choice(("rdma", "tcp"))), None)
+    paths: int | None = later(Maybe(Whole(1, 64)), None)  # live ones, of each subsystem
 
 
 @dataclass(frozen=True)
@@ -74,3 +83,4 @@ class G1:
     gpu_stress_spread_max: Decimal = of(_RATIO)
     receivers_min: int = of(Whole(1, 10))
     host: HostTuning = later(Section(HostTuning), HostTuning("performance", ()))
+    fabric: Fabric = later(Section(Fabric), Fabric(None, None))  # of paths that are connected at arrival already

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from gates.plan_arrival import Fabric
 from gates.plan_clients import PlannedClient
 from gates.schema import Choice, Day, Exact, Items, Maybe, Measure, Section, Table, Whole, Words, YesNo, later, of, section
 from gates.units import Quantity
@@ -201,6 +202,7 @@ class G2:
 
     runs: int = of(Whole(2, 20))
     repeatability_cv_max: Decimal = of(_OPEN_RATIO)
+    fabric: Fabric = later(Section(Fabric), Fabric(None, None))  # of paths as the deployment connected them
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from gates.declared import Declared, at_least, at_most, exactly
+from gates.declared_fabric import fabric_declared
 from gates.model import Limit
 from gates.text import Text
 
@@ -75,6 +76,19 @@ PFC = Declared(
     rule=Text("exactly the planned priority is lossless, and the trust state is the planned one", "仅约定的优先级为无损，且信任模式与约定一致"),
     limit=lambda p: Limit("==", str(p.g1.link.pfc_priority), str(p.g1.link.pfc_priority)),
     group="pfc",
+)
+DSCP = Declared(
+    "g1.link.dscp",
+    Text("DSCP of the storage traffic reaches the lossless priority", "存储流量的 DSCP 映射到无损优先级"),
+    "lower",
+    ("survey: mlnx-qos",),
+    "g1.link.dscp, g1.link.pfc_priority",
+    "code points with another priority",
+    rule=Text(
+        "every planned code point is mapped to the planned priority on every port, and the port trusts DSCP; asked where the plan names code points",
+        "各端口均将约定的 DSCP 值映射到约定的优先级，且信任模式为 dscp；计划约定 DSCP 值时检查",
+    ),
+    limit=ZERO,
 )
 NET_MTU = Declared(
     "g1.link.mtu",
@@ -185,7 +199,8 @@ GPU_STRESS = Declared(
     limit=at_most(lambda p: p.g1.gpu_stress_spread_max),
     group="gpu_stress",
 )
+FABRIC = fabric_declared("g1")
 MORE = (
-    *(ERROR_LOG, SELF_TEST, PATHS, AER, GID, PFC, NET_MTU, COUNTERS, OPTICS, RDMA_RATE),
+    *(ERROR_LOG, SELF_TEST, PATHS, AER, GID, PFC, DSCP, *FABRIC, NET_MTU, COUNTERS, OPTICS, RDMA_RATE),
     *(MEMORY, GPU_ECC, GPU_LINK, GPU_FIRMWARE, GPU_STRESS),
 )

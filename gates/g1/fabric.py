@@ -8,13 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gates.declared import by_agreement
-from gates.g1.declared_more import COUNTERS, GID, NET_MTU, OPTICS, PFC
+from gates.g1.declared_more import COUNTERS, DSCP, GID, NET_MTU, OPTICS, PFC
 from gates.g1.inventory import Inventory
 from gates.g1.links import Packs, port_of
 from gates.g1.order import Packed
 from gates.g1.pack import Answer, HostPack
 from gates.model import CheckResult
-from gates.rules.findings import Finding, bad, conclude, doubtful, good, unknown
+from gates.rules.findings import Finding, bad, conclude, doubtful, good, left_out, unknown
 from gates.text import Text, joined
 
 if TYPE_CHECKING:
@@ -73,6 +73,22 @@ def fabric_checks(plan: Plan, nics: tuple[Packed, ...], inventory: Inventory, su
         yield by_agreement(declared, plan, result, brought=any(p.names(tool) for p in packs for tool in tools))
 
 
+def dscp_check(plan: Plan, nics: tuple[Packed, ...], inventory: Inventory, survey: Packs) -> CheckResult | dict[str, Any]:
+    """Return the check of the map from DSCP to priority of every port; the entry of one that was not asked where the plan names no code point."""
+    if not plan.g1.link.dscp:
+        unasked = Text(
+            "The plan names no DSCP of the storage traffic (g1.link.dscp), so it was not asked.",
+            "计划未约定存储流量的 DSCP（g1.link.dscp），未作检查。",
+        )
+        return left_out(DSCP.id, DSCP.heading(plan), unasked)
+    findings = list(every_port(partial(_dscp, plan), nics, inventory, survey))
+    values = [f.value for f in findings if f.value is not None]
+    worst = max(values, default=None)
+    passed = Text("Every port maps DSCP {d} to priority {p} ({n} in all).", "全部 {n} 个端口均将 DSCP {d} 映射到优先级 {p}。")
+    words = {"d": ", ".join(map(str, plan.g1.link.dscp)), "p": plan.g1.link.pfc_priority}
+    return conclude(DSCP.blank(plan), findings, passed=passed, words=words, value=worst, margin=None if worst is None else -worst)
+
+
 def every_port(ask: Callable[[Packed, HostPack, str], Finding], nics: tuple[Packed, ...], inventory: Inventory, survey: Packs) -> Iterator[Finding]:
     """Ask of every interface of every delivered adapter: (piece, survey of its host, interface)."""
     for nic in nics:
@@ -111,6 +127,31 @@ def _pfc(plan: Plan, nic: Packed, pack: HostPack, interface: str) -> Finding:
         answer.path,
         **words,
     )
+
+
+def _dscp(plan: Plan, nic: Packed, pack: HostPack, interface: str) -> Finding:
+    answer, planned = pack.answer(f"mlnx-qos.{interface}"), str(plan.g1.link.pfc_priority)
+    trust = answer.one("qos.trust")
+    if answer.problems or trust is None:
+        return doubtful(f"{nic.serial} {interface}", answer.problems, answer.path)
+    words: dict[str, Any] = {"s": nic.serial, "i": interface, "p": planned}
+    if trust.value != "dscp":
+        text = "{s} {i}: trust is {t}, so no DSCP counts", "{s} {i}：信任模式为 {t}，DSCP 不起作用"
+        return bad(*text, answer.path, value=Decimal(len(plan.g1.link.dscp)), t=trust.value, **words)
+    reached: dict[int, list[str]] = {}
+    for row in answer.all("qos.dscp"):
+        for code in str(row.value).split(","):
+            reached.setdefault(int(code), []).append(row.labels["priority"])
+    wrong = {code: reached[code][0] for code in plan.g1.link.dscp if planned not in reached.get(code, [planned])}
+    if wrong:
+        listed = ", ".join(f"{code} -> {priority}" for code, priority in wrong.items())
+        text = "{s} {i}: DSCP with another priority than {p}: {w}", "{s} {i}：以下 DSCP 的优先级不是 {p}：{w}"
+        return bad(*text, answer.path, value=Decimal(len(wrong)), w=listed, **words)
+    untold = [str(code) for code in plan.g1.link.dscp if len(reached.get(code, ())) != 1]
+    if untold:
+        text = "{s} {i}: the priority of DSCP {w} is not told, or told twice", "{s} {i}：DSCP {w} 的优先级未报告或重复"
+        return unknown(*text, answer.path, w=", ".join(untold), **words)
+    return good("{s} {i}: DSCP to priority {p}", "{s} {i}：DSCP 映射到优先级 {p}", answer.path, value=Decimal(0), **words)
 
 
 def _mtu(plan: Plan, nic: Packed, pack: HostPack, interface: str) -> Finding:

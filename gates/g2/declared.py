@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from gates.declared import Declared, at_most, exactly
+from gates.declared_fabric import fabric_declared
 from gates.text import Text
 
 _RUNS = ("run-1..n: records.jsonl",)
@@ -68,4 +69,5 @@ MOUNT = Declared(
     limit=exactly(lambda _: Decimal(0)),
     group="volume",
 )
-CHECKS = (TTFT_CV, THROUGHPUT_CV, RAID, STRIPE, MOUNT)
+FABRIC = fabric_declared("g2")
+CHECKS = (TTFT_CV, THROUGHPUT_CV, RAID, STRIPE, MOUNT, *FABRIC)

@@ -44,6 +44,7 @@ def read_mlnx_qos(data: bytes) -> Reading:
         return found.reading()
     priorities: list[str] = []
     bits: list[str] = []
+    mapped: dict[str, list[str]] = {}
     for line in text.splitlines():
         row, dscp = _ROW.match(line), _DSCP.match(line)
         if line.startswith("Priority trust state:"):
@@ -51,7 +52,7 @@ def read_mlnx_qos(data: bytes) -> Reading:
         elif line.startswith("DCBX mode:"):
             found.see("qos.dcbx", line.partition(":")[2].strip(), "text")
         elif dscp and dscp[2].strip(","):
-            found.see("qos.dscp", ",".join(str(int(code)) for code in dscp[2].split(",") if code), "text", priority=dscp[1])
+            mapped.setdefault(dscp[1], []).extend(str(int(code)) for code in dscp[2].split(",") if code)  # eight of a priority in a row
         elif row and row[1] == "priority" and not priorities:
             priorities = row[2].split()
         elif row and row[1] == "enabled" and not bits:
@@ -61,6 +62,8 @@ def read_mlnx_qos(data: bytes) -> Reading:
     else:
         for priority, bit in zip(priorities, bits, strict=True):
             found.see("qos.pfc", Decimal(bit), "1", priority=priority)
+    for priority, codes in mapped.items():
+        found.see("qos.dscp", ",".join(codes), "text", priority=priority)
     if not any(o.quantity == "qos.trust" for o in found.observations):
         found.absent("Priority trust state", None)
     return found.reading()

@@ -66,7 +66,7 @@ def hardware_survey(site: Mapping[str, Any], root: str, host: str) -> list[dict[
             told.append((f"xfs-info.{name}", ["xfs_info", medium["mount"]]))
         if medium["kind"] in ("md_xfs", "xfs", "nfs"):
             told.append((f"findmnt.{name}", ["findmnt", "-J", "-M", medium["mount"]]))
-    return [{"name": name, "tool": argv[0], "argv": [bin_dir + argv[0], *argv[1:]], "timeout_s": 30} for name, argv in told]
+    return [{"name": name, "tool": name.partition(".")[0], "argv": [bin_dir + argv[0], *argv[1:]], "timeout_s": 30} for name, argv in told]
 
 
 def both(en: str, zh: str) -> str:

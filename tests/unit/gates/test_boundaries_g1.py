@@ -12,6 +12,7 @@ import pytest
 from gates.g1_arrival import judge
 from gates.model import Verdict
 from tests.unit.gates.limits import numeric_limits, told_on_its_side
+from tests.unit.gates.test_fabric_paths import subsystems
 from tests.unit.gates.test_g1_more import PERFTEST, with_command
 from tests.unit.rack.simulate import bundle_of, demo_plan
 
@@ -128,6 +129,13 @@ UP_TO_2 = {1: PASS, 2: PASS, 3: FAIL}
 NONE = {0: PASS, 1: FAIL}
 AER = r"0000:41:00\.0/aer_dev_nonfatal:TOTAL_ERR_NONFATAL (\d+)"
 UNUSED = {"error_count": 0, "sqid": 0, "cmdid": 0, "status_field": 0x281, "nsid": 0}
+
+
+def connected(files: Files, others: int) -> Files:
+    """Return the survey of an engine host that is connected over two paths, so many of them over TCP."""
+    return {**files, f"{GPUS}nvme-list-subsys.out": subsystems([("tcp" if n < others else "rdma", "live") for n in range(2)])}
+
+
 # check -> (how its evidence is set to a value, {value: verdict}, differences of the plan)
 TABLE: dict[str, tuple[Edit, dict[Any, Verdict], dict[str, Any]]] = {
     "g1.receivers": (receivers, {3: PASS, 2: PASS, 1: FAIL}, {}),
@@ -199,6 +207,12 @@ TABLE: dict[str, tuple[Edit, dict[Any, Verdict], dict[str, Any]]] = {
         {2: FAIL, 3: PASS, 4: FAIL},
         {},
     ),
+    "g1.link.dscp": (
+        text(f"{ARRAY}mlnx-qos.{PORT}.out", r"(prio:3 dscp:[\d,]+),", lambda v: "prio:2 dscp:26" if v else "prio:3 dscp:24,26"),
+        {0: PASS, 1: FAIL},
+        {"g1": {"link": {"dscp": [26]}}},
+    ),
+    "g1.fabric.transport": (connected, NONE, {"g1": {"fabric": {"transport": "rdma"}}}),
     "g1.link.mtu": (document(f"{ARRAY}ip-link.out", 1, "mtu"), {9001: PASS, 9000: PASS, 8999: FAIL}, {}),
     "g1.link.counters": (text(f"{ARRAY}ethtool-stats.{PORT}.out", r"rx_crc_errors_phy: (\d+)"), NONE, {}),
     "g1.link.fec": (text(f"{ARRAY}ethtool-fec.{PORT}.out", r"uncorrectable_blocks: (\d+)"), NONE, {}),

@@ -12,6 +12,7 @@ from gates.model import Verdict
 from tests.bundles import Evidence, g2_evidence, small_plan
 from tests.unit.gates.limits import numeric_limits, told_on_its_side
 from tests.unit.gates.rig import cached, paused, stepped
+from tests.unit.gates.test_fabric_paths import deployed
 from tests.unit.gates.test_published_beside import with_volume
 
 PASS, FAIL, INCONCLUSIVE, INVALID = Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.INVALID
@@ -72,6 +73,10 @@ def members(lost: int) -> Evidence:
     )
 
 
+def connected(others: int) -> Evidence:
+    return deployed([("tcp" if n < others else "rdma", "live") for n in range(2)], {"g2": {"fabric": {"transport": "rdma"}}})
+
+
 # check -> (its evidence at a value, {value: verdict}); of the variations: ns by which the fastest run differs from the limit
 TABLE: dict[str, tuple[Callable[[Any], Evidence], dict[int, Verdict]]] = {
     "g2.evidence": (without, {0: PASS, 1: INCONCLUSIVE}),
@@ -87,6 +92,7 @@ TABLE: dict[str, tuple[Callable[[Any], Evidence], dict[int, Verdict]]] = {
         lambda n: cached(g2_evidence(plan=small_plan()), RUNS, n),
         {1_258_291: PASS, 1_258_292: FAIL},
     ),  # of 12,582,912 bytes read
+    "g2.fabric.transport": (connected, {0: PASS, 1: FAIL}),
     "g2.volume.raid": (members, {0: PASS, 1: FAIL}),
     "g2.volume.stripe": (lambda width: with_volume({"swidth=512": f"swidth={width}"}), {511: FAIL, 512: PASS, 513: FAIL}),
     "g2.volume.mount": (lambda wrong: with_volume({"rw,noatime": "ro,noatime"} if wrong else {}), {0: PASS, 1: FAIL}),

@@ -124,7 +124,9 @@ def _survey(
     commands.append(_command("host-tuning", "host-tuning", ["sh", "-c", TUNING, "read-host-tuning", sysfs]))
     if "engine" in groups:
         commands += gpus
-        if "storage" not in groups:  # what links the GPUs are rated for, where their own tool does not tell it
+        # Paths to an array that is connected at arrival already; what links the GPUs are rated for, where their own tool does not tell it.
+        if "storage" not in groups:
+            commands.append(_command("nvme-list-subsys", "nvme-list-subsys", ["nvme", "list-subsys", "-o", "json"]))
             commands.append(_command("lspci", "lspci", ["lspci", "-D", "-vvv"], ["lspci", "--version"]))
     if "storage" in groups:
         commands.append(_command("nvme-list", "nvme-list", ["nvme", "list", "-o", "json"], ["nvme", "version"]))
