@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gates.bundle import Unreadable
+from gates.canonical import sha256_hex
 from gates.importing import normalise
 from gates.plan_clients import PlannedClient
 from gates.readers.registry import read
@@ -36,6 +37,10 @@ _NOT_THERE = Text("the run brought no result of it.", "该轮次没有带回其�
 _FAILED = Text("it could not be run: {p}", "未能运行：{p}")
 _NOT_COLD = Text(
     "its prompts were not shown to be cold, so its figures stand beside none of ours.", "未能证明其提示为冷态，故其数值不与自有驱动对照。"
+)
+_NOT_ITS_OWN = Text(
+    "its result is not the one that the run's own account of it names, so it may be of another run.",
+    "其结果与该轮次自身记录的摘要不符，可能来自其他轮次。",
 )
 _NO_FIGURES = Text("its result has no figures that can be compared: {p}", "其结果没有可比较的数值：{p}")
 
@@ -93,9 +98,12 @@ def _figures(client: PlannedClient, run: Run, bundle: Bundle) -> _Figures | Text
     if own[0].get("cold") is not True:
         return _NOT_COLD
     try:
-        reading = read(client.tool, bundle.bytes(run.pack.path(client.file)))
+        data = bundle.bytes(run.pack.path(client.file))
     except (Unreadable, KeyError):
         return _NOT_THERE
+    if own[0].get("sha256") != sha256_hex(data):  # a client's file bears no run; rows before it bear no digest
+        return _NOT_ITS_OWN
+    reading = read(client.tool, data)
     bundle.read_as[run.pack.path(client.file)] = (client.tool, reading)
     figures = normalise(reading)
     wrong = [*(problem.message for problem in reading.problems), *figures.missing]

@@ -85,6 +85,7 @@ class Pack:
     client: Mapping[str, Any] = field(default_factory=dict)
     workload: Mapping[str, Any] = field(default_factory=dict)
     exit: Mapping[str, Any] = field(default_factory=dict)
+    listing: Mapping[str, Any] = field(default_factory=dict)  # pack.json
     records: SoakRecords | None = None  # of a soak, whose requests stand in columns and not in `requests`
     stored: SoakRecords | None = None  # of a soak: those of its store phase
     samples: SoakTelemetry | None = None
@@ -94,6 +95,11 @@ class Pack:
     def path(self, name: str) -> str:
         """Return the bundle path of one of the pack's files."""
         return f"{self.folder}/{name}"
+
+    def of_the_job(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        """Return (name, content) of each document that must name the job. arm.json cannot: it is the job's `arm` and no more."""
+        named = {"job": self.job, "exit": self.exit, "engine": self.engine, "client": self.client, "workload": self.workload, "pack": self.listing}
+        return tuple((f"{name}.json", document) for name, document in named.items())
 
     def of(self, phase: str, tier: int | None = None) -> tuple[Request, ...]:
         """Return the requests of a phase, of one tier when it is given."""
@@ -153,6 +159,7 @@ def read_pack(bundle: Bundle, step: str, host: str, names: Iterable[str], counte
         client=docs.get("client.json", {}),
         workload=docs.get("workload.json", {}),
         exit=end,
+        listing=docs.get("pack.json", {}),
         records=records,
         stored=stored,
         samples=samples,

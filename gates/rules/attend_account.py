@@ -54,7 +54,7 @@ class Account:
 def read_account(bundle: Bundle, step: StepSpec, pack: Pack, host: str, found: list[Problem]) -> Account:
     """Read what the attendant brought, and record what is wrong with it: another job, another specification, an end that was not due."""
     reader = Reader(bundle, f"evidence/{step.key}/{host}")
-    told = {name: reader.document(name) for name in ("job.json", "exit.json", "started")}
+    told = {name: reader.document(name) for name in ("job.json", "exit.json", "pack.json", "started")}
     rows = reader.journal("asked.jsonl")
     found += [p for p in reader.problems if p.code != "missing"]  # missing files are listed by identity already
     job, end, boot = told["job.json"], told["exit.json"], at(told["started"], "boot_id")
@@ -63,6 +63,7 @@ def read_account(bundle: Bundle, step: StepSpec, pack: Pack, host: str, found: l
         ("job.json", job.get("job") != pack.job.get("job") or job.get("kind") != "attend" or job.get("host") != host),
         ("job.json", job.get("engine") != engine_of(pack, host) or (job.get("cells") or []) != _measured_there(pack)),
         ("exit.json", end.get("outcome") != "done" or end.get("job") != pack.job.get("job")),
+        ("pack.json", bool(told["pack.json"]) and told["pack.json"].get("job") != pack.job.get("job")),  # one that is missing is listed by identity
         ("started", not isinstance(boot, str) or not boot or boot != end.get("boot_id")),
         ("asked.jsonl", any(row.get("boot_id") not in boots for row in rows)),
     ):

@@ -50,13 +50,23 @@ def calibration(data: Findings, arm: str) -> ClaimResult:
     return fold(data.plan, "calibration", arm, findings())
 
 
+_KERNEL = Text(
+    "the kernel stamped every receipt; on a server of known truth they are late by {v} of this TTFT at p99 (at most {l}).",
+    "全部接收时间由内核打戳；在已知真值的服务器上，其 p99 滞后为此 TTFT 的 {v}（上限 {l}）。",
+)
+_LATE = Text(
+    "the engine gives no stamps; on a server of known truth receipts are late by {v} of this TTFT at p99 (at most {l}).",
+    "引擎不提供时间戳；在已知真值的服务器上，接收时间的 p99 滞后为此 TTFT 的 {v}（上限 {l}）。",
+)
+
+
 def client_healthy(data: Findings, arm: str) -> ClaimResult:
     """Return the client's share of the TTFT, and whether its event loop kept up.
 
     With an engine on the same host that stamps its first write: the median of (first text seen - first text sent) over the median TTFT.
     An engine without stamps (a foreign one: client.json tells how many answers bore one) leaves another named source: where the kernel stamped
     every receipt, how late such receipts were at p99 on the server of known truth (a loop that lags reads them later, but does not move them);
-    else the p99 lag of the event loop.
+    else the p99 lag of the event loop, or that lateness where it is greater: what the loop stamps is not received sooner than what the kernel stamps.
     """
     limit, lag_limit = data.plan.validity.client_share_of_ttft_max, data.plan.validity.loop_lag_p99_max
 
@@ -85,23 +95,20 @@ def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
     files = (run.pack.path("records.jsonl"), run.pack.path("client.json"))
     if found.ttft is None:
         return unknown(run, "no request succeeded at this tier.", "该档位没有成功的请求。", tier=tier, files=("records.jsonl",), change=_ANSWERED)
-    stamped, (late, known) = count(at(run.pack.client, "server_stamps", "stamped")), _receipts_late(run)
+    stamped, (late, by_kernel) = count(at(run.pack.client, "server_stamps", "stamped")), _receipts_late(run)
     if stamped is None:
         why = "client.json does not tell how many answers bore the engine's stamp.", "client.json 未说明有多少回答带有引擎时间戳。"
         return unknown(run, *why, tier=tier, files=("client.json",))
     without = not stamped and found.delay is None
-    if without and not known:
+    if without and late is None:
         why = (
             "the engine gives no stamps, and who stamped the receipts, or how late those are, is not told.",
             "引擎不提供时间戳，且未说明接收时间由谁打戳及其滞后。",
         )
         return unknown(run, *why, tier=tier, files=("client.json",))
-    if without and late is not None:
+    if without and late is not None and (by_kernel or late > lag):
         share = to_decimal(Fraction(late) / found.ttft, 12)
-        reason = Text(
-            "the kernel stamped every receipt; on a server of known truth they are late by {v} of this TTFT at p99 (at most {l}).",
-            "全部接收时间由内核打戳；在已知真值的服务器上，其 p99 滞后为此 TTFT 的 {v}（上限 {l}）。",
-        )
+        reason = _KERNEL if by_kernel else _LATE
     elif without:
         share = to_decimal(Fraction(lag) / found.ttft, 12)
         reason = Text(
@@ -119,15 +126,15 @@ def _share(run: Run, tier: int, lag: int, limit: Decimal) -> Finding:
 
 
 def _receipts_late(run: Run) -> tuple[int | None, bool]:
-    """Return by how many nanoseconds receipts were late at p99 in the calibration, and whether all of it is told.
+    """Return by how many nanoseconds receipts were late at p99 in the calibration, and whether the kernel stamped all receipts of the run.
 
-    None for the lateness unless the kernel stamped all receipts of the run. Figures of the lateness that contradict each other tell nothing.
+    None for the lateness where not all of that is told: figures that contradict each other tell nothing.
     """
     client = run.pack.client
     by_kernel, by_loop, steps = (count(at(client, "receipts", key)) for key in ("kernel", "loop", "clock_steps"))
     late = count(at(client, "calibration", "receipt", "late_p99_ns"))
-    known = None not in (by_kernel, by_loop, steps, late) and receipt_units(at(client, "calibration", "receipt"))
-    return (late if by_kernel and by_loop == 0 and steps == 0 else None), known
+    known = None not in (by_kernel, by_loop, steps) and receipt_units(at(client, "calibration", "receipt"))
+    return (late if known else None), bool(by_kernel and by_loop == 0 and steps == 0)
 
 
 @dataclass(frozen=True)

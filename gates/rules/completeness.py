@@ -183,18 +183,23 @@ def _soak_phase(pack: Pack, tier: int | None) -> dict[str, Any] | None:
 
 
 def _wrong_job(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
-    """Return a problem when the pack is that of another job than this attempt's step.
+    """Return a problem for each document of a pack that is of another job than this attempt's step, or does not tell of which it is.
 
-    A job that ended before it could measure anything is followed by another, with a number from 2 behind the step's id.
+    A job that ended before it could measure anything is followed by another, with a number from 2 behind the step's id: one number a pack.
     """
     wanted = f"{bundle.manifest['attempt'].get('id')}-{step.key}"
     problems = []
-    if pack.job and pack.exit and pack.job.get("job") != pack.exit.get("job"):
-        text = Text("{p} is of another job than {j}.", "{p} 与 {j} 不属于同一作业。").fill(p=pack.path("exit.json"), j=pack.path("job.json"))
-        problems.append(Problem("job", text, pack.path("exit.json")))
-    for name, doc in (("job.json", pack.job), ("exit.json", pack.exit)):
-        seen = doc.get("job") if doc else None
-        if doc and not (isinstance(seen, str) and re.fullmatch(re.escape(wanted) + r"(\.([2-9]|[1-9][0-9]{1,2}))?", seen)):
-            text = Text("{p} is of the job {s}, not of {w}.", "{p} 属于作业 {s}，而非 {w}。").fill(p=pack.path(name), s=seen, w=wanted)
-            problems.append(Problem("job", text, pack.path(name)))
+    for name, doc in pack.of_the_job():
+        seen, where = doc.get("job"), pack.path(name)
+        if not bundle.has(where):
+            continue  # a missing file is listed by identity already
+        if seen is None:
+            text = Text("{p} does not say of which job it is, so it may be of another run.", "{p} 未说明属于哪个作业，可能来自其他轮次。")
+            problems.append(Problem("job", text.fill(p=where), where))
+        elif not (isinstance(seen, str) and re.fullmatch(re.escape(wanted) + r"(\.([2-9]|[1-9][0-9]{1,2}))?", seen)):
+            text = Text("{p} is of the job {s}, not of {w}.", "{p} 属于作业 {s}，而非 {w}。").fill(p=where, s=str(seen)[:120], w=wanted)
+            problems.append(Problem("job", text, where))
+        elif seen != pack.job.get("job", seen):
+            text = Text("{p} is of another job than {j}.", "{p} 与 {j} 不属于同一作业。").fill(p=where, j=pack.path("job.json"))
+            problems.append(Problem("job", text, where))
     return problems

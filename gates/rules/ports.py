@@ -1,6 +1,6 @@
 """What the storage network's ports counted while something was measured: pauses and errors of the link. Told beside what decides (acceptance 4).
 
-A run or soak may bring `ports.json` (docs/evidence-format.md): {readings: [{when: before|after, mono_ns, boot_id, ports: {port: {pauses_us:
+A run or soak may bring `ports.json` (docs/evidence-format.md): {job, readings: [{when: before|after, mono_ns, boot_id, ports: {port: {pauses_us:
 {rx_prio3: us}, errors: {name: count}, corrected: {name: bits}, bit_per_s: speed}}}]}. It says something of the rig alone, so it is answered
 whatever the claims say; real time on both sides.
 """
@@ -132,9 +132,13 @@ def _corrected(plan: Plan, blank: CheckResult, runs: Sequence[Grown]) -> CheckRe
 
 
 def _read(bundle: Bundle, run: Run) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return the reading before and the one after, or None where the file does not hold one of each, in this order, of one boot of the host."""
+    """Return the reading before and the one after, or None where the file does not hold one of each, in this order, of one boot of the host.
+
+    A file that does not name the run's own job is of another run, or may be.
+    """
     reader = Reader(bundle, run.pack.path("").rstrip("/"))
-    rows = reader.document(FILE).get("readings")
+    told = reader.document(FILE)
+    rows = told.get("readings") if told.get("job") == run.pack.job.get("job") else None
     own = [row for row in rows if at(row, "on", "host") == run.host] if isinstance(rows, list) else []
     if reader.problems or [at(row, "when") for row in own] != ["before", "after"]:
         return None

@@ -102,7 +102,10 @@ def _replay(job):
     for name in DOCUMENTS:
         with open(os.path.join(script, name), encoding="utf-8") as file:
             told = json.load(file)
-        job.write(name, {**told, "seed": job.spec["workload"]["seed"]} if name == "workload.json" else told)
+        if name == "arm.json":
+            job.write(name, told)
+        else:
+            job.write_own(name, {**told, "seed": job.spec["workload"]["seed"]} if name == "workload.json" else told)
     if is_soak:  # what comes before the load is on record before it, so that another boot finds it done
         before = [row for row in paced["records.jsonl"] if row["phase"] != "soak"]
         paced["records.jsonl"] = [row for row in paced["records.jsonl"] if row["phase"] == "soak"]

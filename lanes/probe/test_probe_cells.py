@@ -1,5 +1,6 @@
 """Cells behind a measured run, on the simulated engine with real files: what they moved, that it was cold, and what is no figure."""
 
+import hashlib
 import json
 import sys
 
@@ -98,6 +99,7 @@ def test_a_client_drives_the_engine_cold_and_its_result_comes_home_as_it_wrote_i
     assert good["proof"]["engine"]["pid"] != good["proof"]["engine_before"]["pid"]
     assert float(good["engine_metrics"]["tier_hits"]) >= 6 * 7 * 64  # what its first pass had stored
     assert (folder / "client-good.json").read_bytes() == SAMPLE.read_bytes()
+    assert good["sha256"] == hashlib.sha256(SAMPLE.read_bytes()).hexdigest()
     assert "client-good.json" in {row["path"] for row in packed(place, "client")}
     for name, word in (("absent", "not installed"), ("silent", "ended with 3. It said last: no tokenizer"), ("empty", "0 files benchmarks.json")):
         row = rows[f"client-{name}.json"]

@@ -8,8 +8,10 @@ import tarfile
 
 import pytest
 
+from tests.bundles import g2_evidence
 from tests.needs import oldest_python
 from tests.ports import free_port
+from tests.unit.gates.damage import key_paths
 from tests.unit.probe.kit import ROOT, build, job_over, job_spec, lab_engine, lines, probe, workplace, write
 
 FAST = {"read_bytes_per_s": 400_000_000}
@@ -39,6 +41,11 @@ def run(place, spec, python=sys.executable):
 def with_lab(place, job, *, kind="run", tier=FAST, lab=None, **parts):
     engine, _, port = lab_engine(place, place / "probe.pyz", tier=tier, **(lab or {}))
     return job_spec(job, port, kind=kind, engine=engine, **{"phases": PHASES, **parts})
+
+
+def _keys(data):
+    """Return the paths of a document's keys, but for those whose names are values: lags by size, an engine's own settings, ways of answering."""
+    return {path for path in key_paths(data) if not {"loop_lag_digits", "config", "kinds"} & {*path[:-1]} and path[-1] != "*"}
 
 
 def test_a_run_stores_cools_warms_tries_a_canary_measures_and_brings_everything_home(place):
@@ -86,11 +93,19 @@ def test_a_run_stores_cools_warms_tries_a_canary_measures_and_brings_everything_
     engine = json.loads((folder / "engine.json").read_text())
     assert (engine["model"], engine["kv_bytes_per_token"], engine["block_tokens"]) == ("lab", 256, 64)
     assert json.loads((folder / "arm.json").read_text())["engine.tier.path"] == "kv"
+    made = g2_evidence()
+    for name in ("exit.json", "client.json", "workload.json", "engine.json"):  # what the properties of the judgement are tried on, key by key
+        own, told = (_keys(data) for data in (made.files[made.path("run-1", name)], (folder / name).read_bytes()))
+        assert own == told, name
     packed = probe(place / "probe.pyz", "pack", "--root", place / "root", "--job", "g3-run-1", "--out", place / "run.tar")
     with tarfile.open(place / "run.tar") as tar:
         names = set(tar.getnames())
         for row in packed["files"]:
             assert hashlib.sha256(tar.extractfile(row["path"]).read()).hexdigest() == row["sha256"]
+        named = {
+            f"{name}.json": json.load(tar.extractfile(f"{name}.json"))["job"] for name in ("job", "exit", "engine", "client", "workload", "pack")
+        }
+    assert set(named.values()) == {"g3-run-1"}, named
     journals = "phases.jsonl records.jsonl coldness.jsonl counters.jsonl"
     assert set(f"{journals} job.json engine.json arm.json client.json workload.json heartbeat.json exit.json pack.json".split()) <= names
 

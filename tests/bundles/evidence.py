@@ -87,7 +87,8 @@ class Evidence:
         prefix = self.path(step, "")
         names = sorted(p.removeprefix(prefix) for p in self.files if p.startswith(prefix) and not p.endswith("/pack.json"))
         listed = [{"path": n, "size": len(self.files[prefix + n]), "sha256": sha256_hex(self.files[prefix + n])} for n in names]
-        self.files[prefix + "pack.json"] = dumped({"schema": 1, "job": f"{ATTEMPT}-{step}", "files": listed})
+        job = self.read(step, "pack.json").get("job") if prefix + "pack.json" in self.files else f"{ATTEMPT}-{step}"
+        self.files[prefix + "pack.json"] = dumped({"schema": 1, "job": job, "files": listed})
         return self
 
     def manifest(self) -> dict[str, Any]:

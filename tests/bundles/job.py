@@ -256,6 +256,8 @@ class Job:
                 "block_tokens": BLOCK,
                 "model": "lab",
                 "config_sha256": "0" * 64,
+                "model_config_sha256": None,
+                "hash_seed": None,
                 "started_wall_ns": 1,
                 "metrics_names": sorted({series.partition("{")[0] for row in self.counters for series in row["metrics"]}),
             },
@@ -269,6 +271,7 @@ class Job:
                     "measured_ttft_p50_ns": 50_100_000,
                     "n": 16,
                     "error": 0.002,
+                    "concurrency": 2,
                     "receipt": {
                         "concurrency": 8,
                         "n": 32,
@@ -276,10 +279,19 @@ class Job:
                         "late_p50_ns": 4_000,
                         "late_p99_ns": 40_000,
                         "late_max_ns": 40_000,
+                        "tokens_exact": True,
                     },
+                    "kinds": [{"kind": "good", "as_expected": True}],
                     "told_apart": True,
                 },
-                "receipts": {"kernel": 10 * len(measured), "loop": 0, "clock_steps": 0},
+                "receipts": {
+                    "kernel": 10 * len(measured),
+                    "loop": 0,
+                    "clock_steps": 0,
+                    "read_delay_p50_ns": 9_000,
+                    "read_delay_p99_ns": 90_000,
+                    "read_delay_max_ns": 900_000,
+                },
                 "server_stamps": {"answers": len(measured), "stamped": len(measured)},
                 "python": "3.11.7",
                 "driver_version": "1",
@@ -296,6 +308,8 @@ class Job:
                 "last_seq": len(self.records) - 1,
             },
         }
+        for name in ("engine.json", "client.json", "workload.json"):
+            documents[name]["job"] = documents["job.json"]["job"]
         journals = {"phases": self.phases, "records": self.records, "coldness": self.coldness, "counters": self.counters, **more}
         files = self.evidence.files
         for name, data in documents.items():

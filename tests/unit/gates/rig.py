@@ -38,7 +38,7 @@ def paused(
             }
             for when, at, more, wrong, flipped in (("before", 10**12, 0, 0, 0), ("after", 10**12 + SPAN, us, errors, bits))
         ]
-        evidence.files[evidence.path(step, "ports.json")] = dumped({"readings": rows})
+        evidence.files[evidence.path(step, "ports.json")] = dumped({"job": evidence.read(step, "job.json")["job"], "readings": rows})
         evidence.repack(step)
     return evidence
 

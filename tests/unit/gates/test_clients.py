@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gates.canonical import sha256_hex
 from gates.g3_main import steps
 from gates.judge import judge
 from gates.plan import InvalidPlan, parse_plan
@@ -37,8 +38,9 @@ def attempt(rows: dict[str, dict[str, Any]] | None = None, **results: bytes) -> 
     evidence = g3_evidence(plan=small_plan(ASKED))
     given = {"run_1": result("1"), "run_2": result("0.7"), **results}
     for step in ("run-1", "run-2"):
-        evidence.files[evidence.path(step, "cells.jsonl")] = journal([{**ROW, **(rows or {}).get(step, {})}])
-        if data := given[step.replace("-", "_")]:
+        data = given[step.replace("-", "_")]
+        evidence.files[evidence.path(step, "cells.jsonl")] = journal([{**ROW, "sha256": sha256_hex(data), **(rows or {}).get(step, {})}])
+        if data:
             evidence.files[evidence.path(step, FILE)] = data
         evidence.repack(step)
     return evidence
@@ -102,6 +104,8 @@ def test_its_figures_stand_beside_ours_of_the_same_runs_in_both_languages_and_de
         ({}, {"run_1": result("1", max_concurrency=TIER + 1)}, "no figures that can be compared"),
         ({}, {"run_2": result("0.7", failed=3, completed=17)}, "no figures that can be compared"),
         ({"run-2": {"file": "client-aiperf-c8.json"}}, {}, "brought no result"),
+        ({"run-2": {"sha256": sha256_hex(result("1"))}}, {}, "may be of another run"),
+        ({"run-2": {"sha256": None}}, {}, "may be of another run"),
     ],
 )
 def test_what_it_did_not_show_is_said_and_no_figure_is_made_up(rows: dict[str, Any], results: dict[str, bytes], word: str) -> None:

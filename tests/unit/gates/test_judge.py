@@ -142,8 +142,9 @@ def test_evidence_of_real_tools_and_a_real_engine_is_not_simulated():
 
 
 def _renamed(evidence, job, *, end=None):
-    evidence.json("run-2", "job.json", lambda d: d.update(job=job))
-    return judge(evidence.json("run-2", "exit.json", lambda d: d.update(job=end or job)).bundle())
+    for name, told in {**dict.fromkeys(("job", "engine", "client", "workload"), job), "exit": end or job, "pack": job}.items():
+        evidence.json("run-2", f"{name}.json", lambda d, told=told: d.update(job=told), repack=name != "pack")
+    return judge(evidence.bundle())
 
 
 def test_a_job_after_one_that_never_came_to_measure_is_the_steps_own_and_any_other_is_not():

@@ -40,7 +40,7 @@ def test_a_pause_of_another_priority_is_a_fault_however_short(way: str) -> None:
 
 
 def edited(edit: Any) -> Evidence:
-    return paused(g2_evidence(), RUNS, 40).json("run-2", "ports.json", lambda d: {"readings": edit(d["readings"]) or d["readings"]})
+    return paused(g2_evidence(), RUNS, 40).json("run-2", "ports.json", lambda d: {**d, "readings": edit(d["readings"]) or d["readings"]})
 
 
 def later(edit: Any) -> Any:
@@ -156,3 +156,11 @@ def test_a_port_that_counts_lanes_and_no_total_is_said() -> None:
             run, "ports.json", lambda d: [r["ports"]["ens3f0np0"]["corrected"].pop("rx_corrected_bits_phy") for r in d["readings"]] and None
         )
     assert told(evidence, "g2.corrected_bits") == ("inconclusive", "ens3f0np0 does not tell rx_corrected_bits_phy.")
+
+
+@pytest.mark.parametrize("job", [None, "0193-attempt-run-1"])
+def test_ports_of_another_run_or_of_none_that_is_named_tell_nothing_of_this_one(job: str | None) -> None:
+    evidence = paused(g2_evidence(), RUNS, 40).json("run-2", "ports.json", lambda d: {**d, "job": job})
+    for name in ("g2.pauses", "g2.port_errors", "g2.corrected_bits"):
+        verdict, words = told(evidence, name)
+        assert (verdict, "1 of 3 runs" in words) == ("inconclusive", True)

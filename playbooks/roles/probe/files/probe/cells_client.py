@@ -18,7 +18,7 @@ from probe import clock, metrics
 from probe.engine_control import tail
 from probe.engine_counters import OWN_HITS, PROMPT, TIER_HITS
 from probe.errors import ProbeError
-from probe.files import walk_files
+from probe.files import sha256_of, walk_files
 from probe.selfexec import clean_environment
 from probe.session import Session
 
@@ -32,7 +32,8 @@ COUNTED = (PROMPT, OWN_HITS, TIER_HITS)
 def client_cell(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
     """Run a client and keep its result beside the job's own files. Return the row: argv, times of the measuring pass, and what shows it was cold.
 
-    `bytes` are those of the result. A client that is absent, fails, hangs or writes nothing raises ProbeError with the end of what it said.
+    `bytes` and `sha256` are those of the result, by which it is known as this run's.
+    A client that is absent, fails, hangs or writes nothing raises ProbeError with the end of what it said.
     """
     engine, job = session.engine, session.job
     own = {key: spec[key] for key in ("tool", "tier", "requests", "file")}
@@ -52,13 +53,15 @@ def client_cell(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
         size = os.path.getsize(result)
         if not 0 < size <= RESULT_MAX:
             raise ProbeError("cell", "%s wrote a result of %d bytes; from 1 to %d are kept." % (spec["tool"], size, RESULT_MAX))
-        shutil.copyfile(result, os.path.join(job.folder, str(spec["file"])))
+        kept = os.path.join(job.folder, str(spec["file"]))
+        shutil.copyfile(result, kept)
+        digest = sha256_of(kept)[0]
     except ProbeError as error:
         return dict(own, problem=str(error))
     finally:
         shutil.rmtree(home, ignore_errors=True)
     cold = not engine.kv_dirs or (proof["bytes"] > 0 and proof["resident_bytes"] == 0 and proof["engine"] not in (None, proof["engine_before"]))
-    return dict(own, argv=argv, started_ns=started, ended_ns=ended, bytes=size, cold=cold, proof=proof, engine_metrics=counted)
+    return dict(own, argv=argv, started_ns=started, ended_ns=ended, bytes=size, sha256=digest, cold=cold, proof=proof, engine_metrics=counted)
 
 
 def _grown(before: Dict[str, str], after: Dict[str, str]) -> Dict[str, str]:

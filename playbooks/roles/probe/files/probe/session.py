@@ -67,7 +67,7 @@ class Session:
         told = self.engines.each(lambda engine, _: engine.host.ports())
         if self._ports or any(one["ports"] for one in told):
             self._ports += [dict(one, when=when) for one in told]
-            self.job.write("ports.json", {"readings": self._ports})
+            self.job.write_own("ports.json", {"readings": self._ports})
 
     def send(self, shots: Iterable[Shot], concurrency: int, measured: bool = False, **options: Any) -> List[Dict[str, Any]]:
         """Send shots in a closed loop; every record goes to the journal. Return a short form of each: {error, usage, ...}.
@@ -232,12 +232,12 @@ class Session:
         row["loop_lag_digits"] = self._lags.by_digits()
         row["server_stamps"] = {"answers": self._answers, "stamped": self._stamped}
         row.update(calibration=self.calibration, python=sys.version.split()[0], driver_version=VERSION)
-        self.job.write("client.json", row)
+        self.job.write_own("client.json", row)
 
     def describe(self, tiers: List[Dict[str, Any]]) -> None:
         """Write engine.json and workload.json."""
-        self.job.write("engine.json", self.engines.describe())
-        self.job.write("workload.json", {"seed": self.prompts.seed, "set": self.prompts.set, "tiers": tiers})
+        self.job.write_own("engine.json", self.engines.describe())
+        self.job.write_own("workload.json", {"seed": self.prompts.seed, "set": self.prompts.set, "tiers": tiers})
 
 
 def tier_facts(session: Session, tier: int, shots: Iterable[Shot]) -> Dict[str, Any]:
