@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gates.canonical import sha256_hex
+from gates.g1.argv import other_command
 from gates.model import Observation, Problem, Reading
 from gates.readers.rdma import read_perftest_json
 from gates.readers.registry import READERS, read
@@ -115,6 +116,9 @@ class HostPack:
                 _only("missing_command", "{host} did not run {name}", "{host} 未执行 {name}", host=self.host, name=name),
             )
         tool, path = str(row.get("tool")), self.path(str(row.get("stdout")))
+        other = other_command(name, tool, row.get("argv")) or _other_output(name, row.get("stdout"))
+        if other is not None:  # the output of something else proves nothing of this: it is not read at all
+            return Answer(name, tool, path, Reading(problems=(other,)))
         failure = self._failure(row, name, tool)
         if not self._bundle.has(path):
             return Answer(name, tool, path, _only("missing_file", "the output of {name} is missing", "缺少 {name} 的输出", name=name))
@@ -156,6 +160,14 @@ class HostPack:
             return json.loads(self._bundle.text(self.path(name)))
         except (ValueError, RecursionError):
             return None
+
+
+def _other_output(name: str, stdout: Any) -> Problem | None:
+    """Return the problem of an output that is kept under another command's name: two commands would share it."""
+    if stdout == f"{name}.out":
+        return None
+    text = Text("{name} has the output of another command: {o}", "{name} 的输出文件属于其他命令：“{o}”")
+    return Problem("other_output", text.fill(name=name, o=str(stdout)[:160]))
 
 
 def read_with_argv(tool: str, data: bytes, argv: Any) -> Reading:

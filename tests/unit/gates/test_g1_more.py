@@ -14,6 +14,7 @@ from gates.g1_arrival import judge
 from gates.judge import judge as judge_bundle
 from gates.model import CheckResult, GateJudgement, Severity, Verdict
 from gates.plan_model import EVIDENCE_GROUPS
+from tests.unit.rack.argv import argv_of
 from tests.unit.rack.simulate import bundle_of, demo_plan, evidence
 
 Files = dict[str, bytes]
@@ -33,7 +34,15 @@ def check(judgement: GateJudgement, name: str) -> CheckResult:
 def with_command(files: Files, step: str, host: str, name: str, tool: str, out: bytes, argv: list[str] | None = None) -> Files:
     """Return the files with one more command in a pack."""
     path = f"evidence/{step}/{host}/"
-    row = {"name": name, "tool": tool, "argv": argv or [tool], "exit_code": 0, "timed_out": False, "stdout": f"{name}.out", "stderr": f"{name}.err"}
+    row = {
+        "name": name,
+        "tool": tool,
+        "argv": argv or argv_of(name, tool),
+        "exit_code": 0,
+        "timed_out": False,
+        "stdout": f"{name}.out",
+        "stderr": f"{name}.err",
+    }
     return {**files, f"{path}commands.json": json.dumps([*json.loads(files[f"{path}commands.json"]), row]).encode(), f"{path}{name}.out": out}
 
 

@@ -10,6 +10,7 @@ import pytest
 from gates.g1_arrival import judge
 from gates.model import GateJudgement, Severity, Verdict
 from gates.readers.registry import read
+from tests.unit.rack.argv import argv_of
 from tests.unit.rack.simulate import bundle_of, demo_plan, survey_spec
 
 Files = dict[str, bytes]
@@ -65,7 +66,7 @@ def with_tools(files: Files, outputs: dict[str, tuple[str, str]]) -> Files:
     rows = [r for r in json.loads(files[f"{SURVEY}commands.json"]) if not r["tool"].startswith("amd-smi") and r["name"] != "lspci"]
     out = {path: data for path, data in files.items() if "/gpu01/amd-smi" not in path}
     for name, (tool, text) in outputs.items():
-        about = {"argv": [tool], "exit_code": 0, "timed_out": False, "stdout": f"{name}.out", "stderr": f"{name}.err"}
+        about = {"argv": argv_of(name, tool), "exit_code": 0, "timed_out": False, "stdout": f"{name}.out", "stderr": f"{name}.err"}
         rows.append({"name": name, "tool": tool, **about})
         out[f"{SURVEY}{name}.out"] = text.encode()
     return out | {f"{SURVEY}commands.json": json.dumps(rows).encode()}

@@ -14,6 +14,7 @@ from gates.plan import parse_plan
 from gates.text import Text
 from tests.bundles import Truth, g2_evidence, g3_evidence, small_plan
 from tests.bundles.evidence import Evidence, dumped, journal
+from tests.unit.rack.argv import argv_of
 
 TINY = {
     "workload": {"tiers": [2], "requests_per_run": {"min": 20, "per_concurrency": 1}, "identity_repeats": 2, "warmup_requests": 1},
@@ -134,7 +135,15 @@ def with_volume(edit: dict[str, str] | None = None) -> Evidence:
             text = text.replace(old, new)
         evidence.files[evidence.path("deploy", f"{tool}.out")] = text.encode()
         rows.append(
-            {"name": tool, "tool": tool, "argv": [tool], "exit_code": 0, "timed_out": False, "stdout": f"{tool}.out", "stderr": f"{tool}.err"}
+            {
+                "name": tool,
+                "tool": tool,
+                "argv": argv_of(tool, tool),
+                "exit_code": 0,
+                "timed_out": False,
+                "stdout": f"{tool}.out",
+                "stderr": f"{tool}.err",
+            }
         )
     evidence.files[evidence.path("deploy", "commands.json")] = dumped(rows)
     return evidence
