@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gates.plan import Plan
 
 IO_FAILURE = re.compile(r"\berror\b|\berr=|i/o|remote i/o|verify", re.IGNORECASE)
+ASKED = "read"  # fio's word for sequential reads: what step storage runs on each drive, and what its rates are of
 FAILED = {"io_error"}  # problems that are themselves evidence of failed I/O; text before the JSON is one where it speaks of an error
 
 
@@ -90,6 +91,10 @@ def _read_finding(item: Packed, inventory: Inventory, storage: dict[str, HostPac
             return bad("{s}: {why}", "{s}：{why}", answer.path, s=item.serial, why=failed[0].message)
         if answer.problems:
             return doubtful(item.serial, answer.problems, answer.path)
+        modes = sorted({str(o.value) for o in answer.all("io.mode")})
+        if modes != [ASKED]:
+            text = "{s}: the result is of {m}, not of sequential reads", "{s}：结果的读写方式为“{m}”，并非顺序读"
+            return unknown(*text, answer.path, s=item.serial, m=", ".join(modes) or "-")
         rates = [o for o in answer.all("io.bandwidth", direction="read") if isinstance(o.value, Decimal) and o.unit == "B/s"]
         device = f"/dev/{answer.name.partition('.')[2]}"
         if len(rates) != 1 or rates[0].labels.get("device") != device or not isinstance(rates[0].value, Decimal):

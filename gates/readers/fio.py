@@ -2,7 +2,8 @@
 
 Observations, labelled `job`, `device` and `direction` (read, write; `n` from the second job of one name on): io.error (1),
 io.bandwidth (B/s), io.iops (1/s), io.operations (1), io.short, io.dropped (1), io.latency_samples (1), io.latency_p99 (ns), io.runtime (ms),
-io.steady_state (1 or 0).
+io.steady_state (1 or 0), io.mode (text: fio's own word for what the job did: read, randread, write, randwrite, rw, randrw, trim, ...). A job that
+does not tell its mode, or that moved data in a direction in which its mode moves none, is a problem: its figures may be of another work.
 """
 
 from __future__ import annotations
@@ -18,6 +19,14 @@ KIB = 1024
 MS_PER_S = 1000
 NS_PER_US = 1000
 _BEFORE_3 = re.compile(r"fio-[12]\b")
+# Option `rw` (alias `readwrite`) of fio(1), and in which directions each moves data. What stands behind a colon says how offsets go on.
+_MODES: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("read", "randread"), frozenset({"read"})),
+    **dict.fromkeys(("write", "randwrite", "trimwrite", "randtrimwrite"), frozenset({"write"})),
+    **dict.fromkeys(("rw", "readwrite", "randrw"), frozenset({"read", "write"})),
+    **dict.fromkeys(("trim", "randtrim"), frozenset()),
+}
+_ONE_NAME = {"readwrite": "rw"}
 ROUNDING = Decimal("0.001")  # fio tells its runtime in whole milliseconds
 
 
@@ -46,7 +55,8 @@ def read_fio(data: bytes) -> Reading:
                 job=key[0],
             )
         _in_nanoseconds(job, version)
-        _job(job, {"job": key[0], "device": key[1]} | ({"n": str(alike[key])} if alike[key] > 1 else {}), found)
+        labels = {"job": key[0], "device": key[1]} | ({"n": str(alike[key])} if alike[key] > 1 else {})
+        _job(job, labels, _mode(job, document, labels, found), found)
     return found.reading()
 
 
@@ -65,7 +75,31 @@ def _in_nanoseconds(job: dict[str, Any], version: Any) -> None:
             side["clat_ns"] = {"N": side.get("total_ios"), "percentile": {key: v * NS_PER_US for key, v in tails.items() if v is not None}}
 
 
-def _job(job: dict[str, Any], labels: dict[str, str], found: Collector) -> None:
+def _mode(job: dict[str, Any], document: Any, labels: dict[str, str], found: Collector) -> str | None:
+    """Return what a job did, by its own option or the global one; None with a problem where that is not told or not known."""
+    told = next((mode for place in (part(job, "job options"), part(document, "global options")) if (mode := _told_mode(place)) is not None), None)
+    name = told.partition(":")[0].strip() if isinstance(told, str) else None
+    mode = _ONE_NAME.get(name, name) if name is not None else None
+    if mode in _MODES:
+        found.see("io.mode", mode, "text", **labels)
+        return mode
+    found.trouble(
+        "unknown_mode",
+        "fio job {job} does not tell what it did: its option rw is {mode}.",
+        "fio 作业 {job} 未说明读写方式：其选项 rw 为“{mode}”。",
+        job=labels["job"],
+        mode="-" if told is None else told,
+    )
+    return None
+
+
+def _told_mode(options: Any) -> Any:
+    """Return the option `rw` under either of its names; where both stand and differ, both words, which are no mode."""
+    given = [options[key] for key in ("rw", "readwrite") if key in options] if isinstance(options, dict) else []
+    return None if not given else given[0] if all(mode == given[0] for mode in given) else " / ".join(map(str, given))
+
+
+def _job(job: dict[str, Any], labels: dict[str, str], mode: str | None, found: Collector) -> None:
     name = labels["job"]
     error = found.number(job, "error", "io.error", "1", **labels)
     if error:
@@ -76,6 +110,16 @@ def _job(job: dict[str, Any], labels: dict[str, str], found: Collector) -> None:
     for direction in ("read", "write"):
         side = job.get(direction)
         if isinstance(side, dict) and exact(side.get("total_ios")) != 0:
+            if mode is not None and direction not in _MODES[mode]:
+                found.trouble(
+                    "mode_conflict",
+                    "fio job {job} ran as {mode}, and its result tells of {direction} operations.",
+                    "fio 作业 {job} 以“{mode}”方式运行，结果中却有“{direction}”操作。",
+                    **_in_words({**labels, "direction": direction}),
+                    mode=mode,
+                )
+                moved = True  # something was: what, nobody can tell
+                continue
             moved = _side(side, found, {**labels, "direction": direction}) or moved
     if not moved:
         found.trouble("zero_samples", "fio job {job} moved no data: there is no sample.", "fio 作业 {job} 没有任何读写：无样本。", job=name)

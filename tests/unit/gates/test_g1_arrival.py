@@ -211,6 +211,14 @@ def test_a_fio_result_without_samples_is_not_a_fast_drive(whole):
     assert check(judgement, "g1.raw.spread").verdict is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.parametrize(("mode", "says"), [("randread", "randread, not of sequential reads"), ("randwrite", "read operations"), (None, "rw is -")])
+def test_a_fio_result_of_another_work_says_nothing_of_sequential_reads(whole, mode, says):
+    files = changed(whole, f"{STORAGE}fio.nvme1n1.out", lambda d: d["jobs"][0]["job options"].update(rw=mode))
+    result = check(judged(files), "g1.raw.io")
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert says in result.reason.en
+
+
 def test_a_fio_job_that_ended_with_an_error_fails(whole):
     def broken(d):
         d["jobs"][0]["error"] = 5

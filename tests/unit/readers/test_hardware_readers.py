@@ -29,7 +29,7 @@ def fio(**job: object) -> bytes:
     side = {"bw_bytes": 2630704652, "bw": 2569047, "iops": 2508.8, "total_ios": 75264, "short_ios": 0, "drop_ios": 0}
     side["clat_ns"] = {"min": 1, "max": 9, "mean": 4.5, "stddev": 1.0, "N": 75264, "percentile": {"99.000000": 6324000}}
     idle = {"bw_bytes": 0, "bw": 0, "iops": 0, "total_ios": 0, "clat_ns": {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0}}
-    whole = {"jobname": "read", "error": 0, "job options": {"filename": "/dev/nvme0n1"}, "read": side, "write": idle}
+    whole = {"jobname": "read", "error": 0, "job options": {"filename": "/dev/nvme0n1", "rw": "read"}, "read": side, "write": idle}
     whole.update(job)
     return as_json({"fio version": "fio-3.36", "jobs": [whole]})
 
@@ -90,6 +90,51 @@ def test_fio_without_samples_gives_no_latency_at_all():
     reading = read("fio", fio(read=side))
     assert codes(reading) == {"zero_samples"}
     assert values(reading, "io.latency_p99") == []
+
+
+MODES = {
+    "read": "read",
+    "randread": "read",
+    "read:8": "read",
+    "write": "write",
+    "randwrite": "write",
+    "trimwrite": "write",
+    "randtrimwrite": "write",
+    "rw": "read write",
+    "readwrite": "read write",
+    "randrw": "read write",
+    "trim": "",
+    "randtrim": "",
+}
+
+
+@pytest.mark.parametrize("direction", ["read", "write"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_fio_result_serves_only_for_what_its_job_did(mode: str, direction: str):
+    moved = json.loads(fio())["jobs"][0]["read"]
+    reading = read("fio", fio(**{"read": None, "write": None, direction: moved, "job options": {"rw": mode}}))
+    fits = direction in MODES[mode].split()
+    assert ("mode_conflict" in codes(reading)) == (not fits)
+    assert bool(values(reading, "io.bandwidth")) == fits
+    assert values(reading, "io.mode") == ["rw" if mode == "readwrite" else mode.partition(":")[0]]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"rw": "seqread"}, {"rw": ""}, {"rw": None}, {"rw": 1}, {"rw": ["read"]}, {"rw": "read", "readwrite": "write"}, [], None]
+)
+def test_a_fio_job_that_does_not_tell_what_it_did_is_named(options: object):
+    reading = read("fio", fio(**{"job options": options}))
+    assert codes(reading) == {"unknown_mode"}
+    assert values(reading, "io.mode") == []
+
+
+def test_the_mode_of_a_fio_job_is_its_own_or_that_of_all_jobs():
+    document = json.loads(fio(**{"job options": {"readwrite": "read"}}))
+    assert values(read("fio", as_json(document)), "io.mode") == ["read"]
+    document["global options"] = {"rw": "randwrite"}
+    assert values(read("fio", as_json(document)), "io.mode") == ["read"]
+    del document["jobs"][0]["job options"]
+    assert codes(read("fio", as_json(document))) == {"mode_conflict"}
 
 
 def test_every_fio_job_is_read_not_only_the_first():
