@@ -60,7 +60,9 @@ def compare(plan: Plan, baseline: Sequence[ResultFile], candidate: Sequence[Resu
     found = troubles(plan, files)
     checks = _checks(plan, files, found)
     verdict = roll_up(checks)
-    if verdict in (Verdict.PASS, Verdict.CONDITIONAL):
+    if verdict is not Verdict.FAIL and any(trouble.verdict is Verdict.INVALID for trouble in found):
+        verdict = Verdict.INVALID
+    elif verdict in (Verdict.PASS, Verdict.CONDITIONAL):
         verdict = Verdict.INCONCLUSIVE if found else Verdict.CONDITIONAL
     unproven = _unproven(files)
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import combinations
 from typing import Any
 
 from gates.importing import NO_TIER, RunFigures
@@ -172,12 +173,26 @@ def _behind_first_token(figures: RunFigures, *, longest: bool) -> Decimal | None
 
 
 def _same_file_twice(files: Sequence[Compared]) -> Iterator[Trouble]:
-    """Yield files of which both arms hold a copy: an arm compared with itself, whose limits then speak for themselves."""
-    for base in files:
-        for new in files:
-            if base.arm == "baseline" and new.arm == "candidate" and base.sha256 == new.sha256:
-                text = Text("{a} and {b} are the same file.", "{a} 与 {b} 是同一个文件。").fill(a=base.name, b=new.name)
-                yield Trouble("same_file", text, None, files=(base.name, new.name))
+    """Yield, for each tier that it stands at, a file that is there twice by its content, whatever its names: an arm compared with itself.
+
+    Within one arm it is one measurement said to be two. Neither is a comparison, so no limit is held against it.
+    """
+    for base, new in combinations(files, 2):
+        if base.sha256 != new.sha256:
+            continue
+        if base.arm != new.arm:
+            text = Text(
+                "Both arms are the same file: {a} and {b} hold the same bytes. Give each arm the result of its own run.",
+                "两个对照组是同一个文件：{a} 与 {b} 内容完全相同。请为每个对照组提供其自身的测量结果。",
+            )
+        else:
+            text = Text(
+                "The {arm} holds one file twice: {a} and {b} hold the same bytes. Give each tier the result of its own run.",
+                "{arm}重复列出同一个文件：{a} 与 {b} 内容完全相同。请为每个档位提供其自身的测量结果。",
+            )
+        told = text.fill(a=base.name, b=new.name, arm=_ARM[base.arm])
+        for tier in dict.fromkeys((base.figures.tier, new.figures.tier)):
+            yield Trouble("same_file", told, tier, Verdict.INVALID, (base.name, new.name))
 
 
 def _in(file: Compared, text: Text) -> Text:

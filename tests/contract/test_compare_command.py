@@ -57,6 +57,18 @@ def test_a_missed_limit_is_1_and_a_missing_tier_3(base, good, monkeypatch, capsy
     assert "missing_tier" in capsys.readouterr().err
 
 
+def test_the_same_file_for_both_arms_is_3_and_said_by_both_names(base, tmp_path, monkeypatch, capsys) -> None:
+    assert run(monkeypatch, "compare", "--baseline", *base, "--candidate", *base) == 3
+    told = capsys.readouterr()
+    assert "same_file: Both arms are the same file" in told.err
+    assert "MISSED" not in told.out
+    copy = tmp_path / "another-name.json"
+    copy.write_bytes(Path(base[0]).read_bytes())
+    assert run(monkeypatch, "compare", "--baseline", base[0], "--candidate", str(copy), "--json") == 3
+    assert json.loads(capsys.readouterr().out)["verdict"] == "invalid"
+    assert run(monkeypatch, "compare", "--baseline", base[0], base[0], "--candidate", str(copy), "--json", "--lang", "zh-CN") == 3
+
+
 def test_a_file_of_no_client_is_4_and_one_that_is_absent_too(base, tmp_path, monkeypatch, capsys) -> None:
     (tmp_path / "notes.txt").write_text("the TTFT was good")
     for candidate in ("notes.txt", "absent.json"):
@@ -83,11 +95,13 @@ def test_a_tool_that_is_named_is_taken_and_a_wrong_name_is_a_usage_error(base, g
 
 def test_a_file_that_names_no_concurrency_is_given_its_tier(tmp_path, monkeypatch, capsys) -> None:
     bare = str(FIXTURES / "lmcache-bench/good-summary.json")
-    assert run(monkeypatch, "compare", "--baseline", bare, "--candidate", bare) == 3
+    other = tmp_path / "as-slow.json"
+    other.write_bytes(Path(bare).read_bytes() + b"\n")
+    assert run(monkeypatch, "compare", "--baseline", bare, "--candidate", str(other)) == 3
     assert "FILE@8" in capsys.readouterr().err
-    assert run(monkeypatch, "compare", "--baseline", f"{bare}@4", "--candidate", f"{bare}@4", "--json") == 1
+    assert run(monkeypatch, "compare", "--baseline", f"{bare}@4", "--candidate", f"{other}@4", "--json") == 1
     document = json.loads(capsys.readouterr().out)
-    assert {(f["tier"], f["tier_from"], f["file"]) for f in document["files"]} == {(4, "stated", bare)}
+    assert {(f["tier"], f["tier_from"], f["file"]) for f in document["files"]} == {(4, "stated", bare), (4, "stated", str(other))}
     assert {c["id"]: c["limit_met"] for c in document["checks"]}["g3.ttft_p50_drop.c4"] is False
     for wrong in ("0", "4097"):
         assert run(monkeypatch, "compare", "--baseline", f"{bare}@{wrong}", "--candidate", bare) == cli.USAGE

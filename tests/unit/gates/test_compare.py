@@ -180,9 +180,38 @@ def test_a_tier_that_only_the_files_bring_is_judged_and_can_fail() -> None:
     assert (document["verdict"], met(document)["ttft_p50_drop.c4"]) == ("fail", False)
 
 
-def test_an_arm_compared_with_a_copy_of_itself_is_named_and_gains_nothing() -> None:
+def test_an_arm_compared_with_a_copy_of_itself_is_no_comparison_whatever_the_copy_is_called() -> None:
     document = judged(BASE, BASE)
-    assert (document["verdict"], codes(document)) == ("fail", {"same_file"})
+    assert (document["verdict"], codes(document)) == ("invalid", {"same_file"})
+    assert set(met(document).values()) == {None}
+    assert "Both arms are the same file: baseline-c8.json and candidate-c8.json hold the same bytes." in document["checks"][0]["reason"]["en"]
+    assert "两个对照组是同一个文件" in document["checks"][0]["reason"]["zh-CN"]
+    one = files(BASE, "one")
+    assert compare(PLAN, one, one)["verdict"] == "invalid"
+    assert compare(PLAN, one[:1], one[:1])["verdict"] == "invalid"  # though two tiers of the plan have no file at all
+
+
+def test_one_tier_of_which_both_arms_are_one_file_is_invalid_and_a_limit_missed_elsewhere_stays_missed() -> None:
+    document = judged(BASE, {**GOOD, 16: BASE[16]})
+    assert (document["verdict"], met(document)["ttft_p50_drop.c16"], met(document)["ttft_p50_drop.c8"]) == ("invalid", None, True)
+    assert judged(BASE, {**GOOD, 16: BASE[16], 8: result(8, 10170, 128.0)})["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("tier", [None, 8, 16])
+def test_a_file_that_stands_twice_in_one_arm_is_no_comparison(tier: int | None) -> None:
+    base, new = files(BASE, "baseline"), files(GOOD, "candidate")
+    document = compare(PLAN, base, [*new, ResultFile("copy.json", new[0].data, tier=tier)])
+    assert (document["verdict"], "same_file" in codes(document)) == ("invalid", True)
+    said = next(p["message"] for p in document["problems"] if p["code"] == "same_file")
+    assert "The candidate holds one file twice: candidate-c8.json and copy.json" in said["en"]
+    assert "产品重复列出同一个文件" in said["zh-CN"]
+
+
+def test_a_file_of_no_concurrency_that_is_stated_at_two_tiers_or_in_both_arms_is_no_comparison() -> None:
+    bare = json.dumps({key: value for key, value in BASE[8].items() if key != "max_concurrency"}).encode()
+    for base, new in ((8, 16), (None, None), (8, None), (8, 8)):
+        document = compare(PLAN, [ResultFile("a.json", bare, tier=base)], [ResultFile("b.json", bare, tier=new)])
+        assert (document["verdict"], "same_file" in codes(document)) == ("invalid", True)
 
 
 def test_an_agreed_sla_is_held_against_the_candidate() -> None:
