@@ -6,11 +6,15 @@ import sys
 from pathlib import Path
 
 from gates.readers.bench.declared import CLIENTS, NEVER_PROVEN, OWN_TITLES
+from gates.readers.bench.problems import OF_A_COMPARISON, OF_A_FILE
 from gates.rules.claim_table import TITLES
 from gates.text import Text
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "importing-results.md"
-BEGIN, END = "<!-- tables: written by tools/importing_page.py -->\n", "<!-- end of tables -->\n"
+MARKS = (
+    ("<!-- problems: written by tools/importing_page.py -->\n", "<!-- end of problems -->\n"),
+    ("<!-- tables: written by tools/importing_page.py -->\n", "<!-- end of tables -->\n"),
+)
 
 
 def tables() -> str:
@@ -26,13 +30,28 @@ def tables() -> str:
     return "\n".join(out) + "\n"
 
 
+def problems() -> str:
+    """Return the tables of problems: of one file, and of a comparison."""
+    out = []
+    for head, listed in (("of a file", OF_A_FILE), ("of a comparison", OF_A_COMPARISON)):
+        out += [
+            *([""] if out else []),
+            f"| code {head} | what it says |",
+            "|---|---|",
+            *(f"| `{code}` | {_both(text)} |" for code, text in listed.items()),
+        ]
+    return "\n".join(out) + "\n"
+
+
 def whole(page: str) -> str:
     """Return the page with its tables as the declarations say. Raises ValueError where a marker is missing."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{PAGE.name} lacks a marker of its tables")
-    return before + BEGIN + "\n" + tables() + "\n" + END + after
+    for (first, last), made in zip(MARKS, (problems(), tables()), strict=True):
+        before, begin, rest = page.partition(first)
+        _, end, after = rest.partition(last)
+        if not begin or not end:
+            raise ValueError(f"{PAGE.name} lacks a marker of its tables")
+        page = before + begin + "\n" + made + "\n" + end + after
+    return page
 
 
 def main() -> int:

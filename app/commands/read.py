@@ -13,7 +13,8 @@ from app.commands.language import Language, in_terminal
 from app.kit.i18n import N_
 from app.kit.terminal import say
 from gates.model import Problem, Reading
-from gates.readers.registry import READERS, read
+from gates.readers.recognise import read_or_recognise
+from gates.readers.registry import READERS
 from gates.system_words import said
 from gates.text import Text
 
@@ -56,7 +57,7 @@ def _read(tool: str, file: Path) -> Reading:
     except OSError as error:
         text = Text("{file} cannot be read: {why}.", "无法读取 {file}：{why}。").fill(file=file, why=said(error))
         return Reading(problems=(Problem("unreadable", text),))
-    return read(tool, data)
+    return read_or_recognise(tool, data)
 
 
 def _document(reading: Reading) -> dict[str, object]:

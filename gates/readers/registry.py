@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from gates.model import Problem, Reading
 from gates.readers.bench.declared import CLIENTS
+from gates.readers.bench.documents import first_document
 from gates.text import Text
 
 Reader = Callable[[bytes], Reading]
@@ -154,7 +155,22 @@ def read(name: str, data: bytes) -> Reading:
         )
         return Reading(problems=(Problem("unknown_tool", text),))
     problem = too_large(data)
-    return Reading(problems=(problem,)) if problem is not None else spec.load()(data)
+    return Reading(problems=(problem,)) if problem is not None else _of_its_own_tool(name, data, spec.load()(data))
+
+
+def _of_its_own_tool(name: str, data: bytes, reading: Reading) -> Reading:
+    """Return the reading of a client's file with the problem that it bears the signature of another client and not of this one, where so.
+
+    Their files share names of fields, and mean other things by them. One that bears no signature is read as who asks says.
+    """
+    if name not in CLIENTS or not reading.observations:
+        return reading
+    value = first_document(data)
+    named = [client.name for client in CLIENTS.values() if client.known_by(value)]
+    if not named or name in named:
+        return reading
+    text = Text("The file bears the signature of {other}, not of {name}.", "文件带有 {other} 的特征，并非 {name} 的结果。")
+    return Reading(reading.observations, (*reading.problems, Problem("other_tool", text.fill(other=", ".join(named), name=name))))
 
 
 def too_large(data: bytes) -> Problem | None:

@@ -12,6 +12,7 @@ from gates.model import Reading
 from gates.readers.common import Collector, load_json
 
 RECEIVER = "receiver_"
+FIELDS = ("packaging", "shock_tag", "appearance", "accessories", "serials_match", "exceptions", "notes")  # what every form asks (gates/g1/people.py)
 
 
 def read_unpacking(data: bytes) -> Reading:
@@ -25,6 +26,9 @@ def read_unpacking(data: bytes) -> Reading:
         return found.reading()
     inner = form.get("form")
     answers: dict[str, Any] = inner if isinstance(inner, dict) else form
+    if not any(key in FIELDS or key.startswith(RECEIVER) for key in answers):
+        found.trouble("unknown_shape", "It holds no answer of the form of the unpacking.", "其中没有开箱检验表的任何回答。")
+        return found.reading()
     for key, raw in answers.items():
         value = _answer(raw)
         if key.startswith(RECEIVER) and value:
