@@ -89,6 +89,7 @@ def rows(gate: str, plan: Plan) -> Iterator[dict[str, Any]]:
                 "id": blank.id,
                 "title": blank.title.json(),
                 "quantity": blank.quantity,
+                "quantity_name": declared.quantity_named().json(),
                 "unit": declared.unit,
                 "direction": declared.direction,
                 "limit": plain(blank.limit.json()),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gates.model import CheckResult, Limit, Severity, Verdict
+from gates.quantities import quantity_name
 from gates.text import Text
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ class Declared:
     def tiers(self, plan: Plan) -> tuple[int | None, ...]:
         """Return the tiers that it is asked at; (None,) for a check of the whole gate."""
         return tuple(plan.workload.tiers) if self.over_tiers else (None,)
+
+    def quantity_named(self) -> Text:
+        """Return the quantity as people read it, for no single name."""
+        return quantity_name(self.quantity, name=self.shown_as)
 
     def left_out(self, plan: Plan) -> dict[str, Any]:
         """Return the entry of a check that the plan does not ask for: its group is not required and its evidence was not brought."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gates.declarations import claim_rows, rows
+from gates.quantities import unit_name
 from gates.registry import GATES
 from gates.text import Text
 
@@ -43,6 +44,18 @@ _PAGE = Text(
     "`DESIGN n` names a section of [design.md](design.md).",
     "默认计划下四道门禁的全部检查项。",
 )
+# Words between the names of steps and files, as the declarations write them.
+_OF_EVIDENCE = {
+    "every run or soak": "每轮运行或稳定性运行",
+    "every file that a step must bring": "各步骤须带回的全部文件",
+    "the claims below": "下列断言",
+    ", where it was read again": "（如再次读取）",
+    " (far end)": "（对端）",
+    "photos": "照片",
+    " and ": " 与 ",
+    ", or ": " 或 ",
+    " or ": " 或 ",
+}
 CHECK_COLUMNS = ("id", "title", "quantity", "unit", "direction", "limit", "rule", "evidence", "severity", "source")
 CLAIM_COLUMNS = ("claim", "title", "limit", "source")
 
@@ -93,8 +106,12 @@ def page(plan: Plan) -> str:
 
 def _both(gate: str, plan: Plan) -> tuple[list[str], list[list[str]]]:
     heads, english = table(gate, plan, "en")
-    chinese = [row[1] for row in table(gate, plan, "zh-CN")[1]]
-    return heads, [[row[0], f"{row[1]}<br>{zh}", *row[2:]] for row, zh in zip(english, chinese, strict=True)]
+    chinese = table(gate, plan, "zh-CN")[1]
+    return heads, [[row[0], *(_twice(row[n], zh[n]) for n in (1, 2)), *row[3:]] for row, zh in zip(english, chinese, strict=True)]
+
+
+def _twice(english: str, chinese: str) -> str:
+    return english if english == chinese else f"{english}<br>{chinese}"
 
 
 def _heads(columns: Iterable[str], language: str) -> list[str]:
@@ -108,15 +125,26 @@ def _check_cells(row: Mapping[str, Any], language: str) -> list[str]:
     return [
         row["id"],
         Text.parse(row["title"]).in_language(language),
-        row["quantity"] or "-",
-        row["unit"],
+        Text.parse(row["quantity_name"]).in_language(language) or "-",
+        unit_name(row["unit"]).in_language(language),
         _DIRECTIONS[row["direction"]].in_language(language),
         limit_text(row["limit"]),
         Text.parse(row["rule"]).in_language(language),
-        ", ".join(row["evidence"]),
+        _evidence(row["evidence"], language),
         weight.in_language(language),
         row["source"],
     ]
+
+
+def _evidence(items: Sequence[str], language: str) -> str:
+    if language == "en":
+        return ", ".join(items)
+    out = []
+    for item in items:
+        for english, chinese in _OF_EVIDENCE.items():
+            item = item.replace(english, chinese)
+        out.append(item)
+    return "、".join(out)
 
 
 def _markdown(heads: Sequence[str], body: Sequence[Sequence[str]]) -> str:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from app.commands.help import filled
 from app.commands.language import Language, LanguageOption, in_terminal
@@ -19,7 +25,8 @@ from gates.describe import claims_table, document, table
 from gates.plan import parse_plan
 from gates.registry import GATES
 
-WIDE, FEW, IN_A_FILE = 180, 5, 600  # columns of a terminal that carry the table; columns that always do; width without a terminal
+WIDE, FEW, IN_A_FILE = 180, 5, 600  # columns of a terminal that carry the table; columns of a table that always fit; width without a terminal
+INDENT = 4
 
 
 def register(app: typer.Typer) -> None:
@@ -52,7 +59,8 @@ def show(
     if as_json:
         typer.echo(json.dumps(document(name, agreed), ensure_ascii=False))
         return
-    say(f"{name} {GATES[name].title.in_language(language)}  {agreed.hash}")
+    say(f"{name} {GATES[name].title.in_language(language)}")
+    say(agreed.hash)
     _print(*table(name, agreed, language))
     heads, rows = claims_table(name, agreed, language)
     if rows:
@@ -60,17 +68,37 @@ def show(
 
 
 def _print(heads: list[str], rows: list[list[str]]) -> None:
-    """Print a table where it fits, and in a file, with every column; on a narrow terminal one block a row."""
-    console = Console(highlight=False, markup=False, emoji=False)
-    if console.is_terminal and console.width < WIDE and len(heads) > FEW:
+    """Print a table where it fits, and in a file, with every column; where it would be read on a narrower terminal, one block a row."""
+    columns = seen_on()
+    console = Console(highlight=False, markup=False, emoji=False, width=columns or IN_A_FILE)
+    if columns is not None and columns < WIDE and len(heads) > FEW:
         for row in rows:
             told = "; ".join(f"{head} {cell}" for head, cell in zip(heads[2:], row[2:], strict=True) if cell != "-")
-            console.print(f"{row[0]}  {row[1]}\n    {told}", soft_wrap=False)
+            console.print(Text(f"{row[0]}  {row[1]}", overflow="fold"))
+            console.print(Padding(Text(told, overflow="fold"), (0, 0, 0, INDENT)))
         return
     shown = Table(box=None, pad_edge=False)
     for head in heads:
-        shown.add_column(head, overflow="fold", no_wrap=not console.is_terminal)
+        shown.add_column(head, overflow="fold", no_wrap=columns is None)
     for row in rows:
         shown.add_row(*row)
-    wide = Console(highlight=False, markup=False, emoji=False, width=console.width if console.is_terminal else IN_A_FILE)
-    wide.print(shown)
+    console.print(shown)
+
+
+def seen_on() -> int | None:
+    """Return the columns of the terminal that the output is read on, also through a pipe to a pager; None where it goes into a file.
+
+    COLUMNS of the environment says it for all who ask.
+    """
+    try:
+        if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
+            return None
+    except (OSError, ValueError):  # no file at all: whoever called us reads it
+        pass
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
+    for stream in (1, 2, 0):
+        with suppress(OSError):
+            return os.get_terminal_size(stream).columns or None
+    return None

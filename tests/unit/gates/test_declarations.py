@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
 import re
+import struct
+import subprocess
+import sys
+import termios
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from rich.cells import cell_len
 from typer.testing import CliRunner
 
-from app.commands.gate import register
+from app.commands.gate import WIDE, register
+from app.settings import ROOT
 from gates.canonical import plain
 from gates.declarations import DECLARED, claim_rows, declaration_of, not_asked, rows
 from gates.declared import DIRECTIONS
-from gates.describe import page
+from gates.describe import page, table
 from gates.judge import judge
 from gates.plan import Plan, parse_plan
+from gates.quantities import named
 from gates.rules.claim_table import CLAIMS, OF_GATES
 from tests.bundles import g2_evidence, g3_evidence, g4_evidence, small_plan, soak_plan
+from tests.unit.gates.chinese import english
 from tests.unit.rack.simulate import bundle_of, demo_plan, evidence
 from tools.checks_page import PAGE
 
 GATES = ("G1", "G2", "G3", "G4")
+SYMBOLS = {"bit"}  # of units
 EVERY = [pytest.param(gate, declared, id=declared.id) for gate in GATES for declared in DECLARED[gate]]
 
 
@@ -96,6 +110,67 @@ def test_a_declaration_says_everything_in_both_languages(gate, declared):
     assert declared.evidence
     assert declared.source
     assert (declared.direction == "told") <= (declared.limit(parse_plan()).op == "none")
+
+
+def test_every_quantity_has_a_chinese_name_and_no_name_is_left_over():
+    assert named() == {declared.quantity for gate in GATES for declared in DECLARED[gate]} - {""}
+    for declared in (declared for gate in GATES for declared in DECLARED[gate] if declared.quantity):
+        name = declared.quantity_named()
+        assert re.search(r"[\u4e00-\u9fff]", name.zh) or name.zh == "TTFT p50", declared.quantity
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_a_gate_is_shown_in_chinese_but_for_names_of_fields_tools_and_files(gate):
+    heads, body = table(gate, parse_plan(), "zh-CN")
+    for row in body:
+        told = dict(zip(heads, row, strict=True))
+        for head in ("检查项", "量", "单位", "方向", "规则", "性质"):
+            assert english(told[head]) <= SYMBOLS, told[head]
+        assert not re.search(r"\b(?:every|that|the|where|and|or|far|end)\b", told["证据"]), told["证据"]
+    assert [row[2] for row in table(gate, parse_plan(), "en")[1]] == [row["quantity"] or "-" for row in rows(gate, parse_plan())]
+
+
+def on_a_terminal(columns: int, *words: str, piped: bool = False) -> list[str]:
+    """Return the lines that the command writes to a terminal of so many columns, or through a pipe to a pager on it."""
+    main, other = pty.openpty()
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    env = {key: value for key, value in os.environ.items() if key != "COLUMNS"} | {"TERM": "xterm"}
+    argv = [str(Path(sys.executable).with_name("quadgate")), "gate", "show", *words]
+    out = subprocess.PIPE if piped else other
+    child = subprocess.Popen(argv, cwd=ROOT, env=env, stdin=other, stdout=out, stderr=other)
+    os.close(other)
+    if piped:
+        data = child.communicate()[0]
+    else:
+        chunks = []
+        with suppress(OSError):  # the end of a terminal is an error of its reader
+            while chunk := os.read(main, 65536):
+                chunks.append(chunk)
+        data = b"".join(chunks)
+    os.close(main)
+    assert child.wait(60) == 0
+    return [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip("\r") for line in data.decode().split("\n")]
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+@pytest.mark.parametrize(("columns", "piped"), [(72, False), (80, False), (80, True), (120, True), (180, False), (240, True)])
+def test_a_gate_fits_into_the_terminal_that_it_is_read_on(columns, piped, language):
+    lines = on_a_terminal(columns, "G3", "--lang", language, piped=piped)
+    assert [line for line in lines if cell_len(line) > columns] == []
+    text = re.sub(r"\s", "", "".join(lines))
+    for row in rows("G3", parse_plan()):
+        assert row["id"] in text or columns >= WIDE  # a column may part a long one
+        assert "".join(row["source"].split()) in text or columns >= WIDE
+
+
+def test_a_gate_in_a_file_has_every_check_on_one_line_whatever_the_terminal(tmp_path):
+    with (tmp_path / "table").open("wb") as out:
+        argv = [str(Path(sys.executable).with_name("quadgate")), "gate", "show", "G3", "--lang", "zh-CN"]
+        subprocess.run(argv, cwd=ROOT, env={**os.environ, "COLUMNS": "80"}, stdout=out, check=True)
+    lines = (tmp_path / "table").read_text(encoding="utf-8").splitlines()
+    for row in rows("G3", parse_plan()):
+        (line,) = (line for line in lines if line.startswith(f"{row['id']} "))
+        assert row["source"] in line
 
 
 @pytest.mark.parametrize(("gate", "declared"), EVERY)
