@@ -23,7 +23,6 @@ from app.audit.chain import last_actor, record
 from app.engagements import cold_proof
 from app.engagements import facts as engagement_facts
 from app.engagements.access import find
-from app.engagements.drivers import soak_refusal
 from app.evidence import store
 from app.kit.clock import now
 from app.kit.db import database_now, new_id
@@ -63,8 +62,7 @@ def start_attempt(s: Session, *, engagement_id: str, gate: str, rehearsal: bool 
     """Start an attempt or a rehearsal at a gate: its steps are laid out and it is due at once.
 
     Raises Refused with the rule's sentence when the pipeline does not allow it (gates.pipeline.may_start), when the attempt cannot end
-    within the calendar (gates.time_needed), when nothing could prove the cold array that the plan says (app.engagements.cold_proof), or when it is
-    a soak of several engine hosts (app.engagements.drivers).
+    within the calendar (gates.time_needed), or when nothing could prove the cold array that the plan says (app.engagements.cold_proof).
     """
     require(actor, Permission.START_ATTEMPT)
     engagement = find(s, engagement_id, actor, lock=True)
@@ -74,8 +72,6 @@ def start_attempt(s: Session, *, engagement_id: str, gate: str, rehearsal: bool 
     revision = plans.revisions(s, engagement_id)[-1]
     if not rehearsal and (late := time_needed.refusal(plan_of(revision), gate, engagement.g2_baseline, now())):
         raise Refused("does_not_fit", late)
-    if refused := soak_refusal(gate, engagement.targets):
-        raise Refused("one_engine_host", refused)
     if not rehearsal and (unproven := cold_proof.refusal(plan_of(revision), gate, engagement.targets)):
         raise Refused("cold_unproven", unproven)
     tries = [a for a in repository.attempts_of(s, engagement_id) if a.gate == gate and a.rehearsal == rehearsal]

@@ -8,13 +8,8 @@ from typing import Any
 
 from gates.plan import Plan
 from gates.schema import Problems
-from gates.text import Text
 
 ENGINE_PORT = 18461  # of an engine whose targets.engine names none (playbooks/roles/arm)
-_ONE_SOAK = Text(
-    "A soak runs on one engine host, and this engagement has {n} behind its load generator ({hosts}). Run G4 as an engagement of one of them.",
-    "稳定性运行只在一台引擎主机上进行，而本项目的负载机之后有 {n} 台（{hosts}）。请为其中一台另立项目运行 G4。",
-)
 
 
 def attended_hosts(targets: Mapping[str, Any]) -> list[str]:
@@ -22,12 +17,6 @@ def attended_hosts(targets: Mapping[str, Any]) -> list[str]:
     grouped = {name: set((host or {}).get("groups") or ()) for name, host in (targets.get("hosts") or {}).items()}
     engines, drivers = ([name for name, groups in grouped.items() if group in groups] for group in ("engine", "loadgen"))
     return [] if not drivers or set(engines) & set(drivers) else engines
-
-
-def soak_refusal(gate: str, targets: Mapping[str, Any]) -> Text | None:
-    """Return why a gate cannot be run on these hosts, or None: a soak's telemetry and restarts are told of one engine host."""
-    hosts = attended_hosts(targets)
-    return _ONE_SOAK.fill(n=len(hosts), hosts=", ".join(hosts)) if gate == "G4" and len(hosts) > 1 else None
 
 
 def check_drivers(targets: Mapping[str, Any], problems: Problems) -> None:

@@ -20,7 +20,6 @@ from app.attempts.models import Attempt
 from app.attempts.views import gate_title, newest_reports
 from app.deviations.views import views_of
 from app.engagements import access, cold_proof, repository
-from app.engagements.drivers import soak_refusal
 from app.engagements.facts import facts_of
 from app.engagements.models import Engagement
 from app.kit.clock import now, stamp
@@ -174,7 +173,7 @@ def _timed(action: Action, plan: Plan, engagement: Engagement) -> Action:
         return action
     if refused := time_refusal(plan, action.gate, engagement.g2_baseline, now()):
         return replace(action, reason=refused)
-    if unproven := cold_proof.refusal(plan, action.gate, engagement.targets) or soak_refusal(action.gate, engagement.targets):
+    if unproven := cold_proof.refusal(plan, action.gate, engagement.targets):
         return replace(action, reason=unproven)
     told = time_shown(plan, action.gate, engagement.g2_baseline)
     return replace(action, reason=Text(f"{action.reason.en} {told.en}", action.reason.zh + told.zh)) if told else action

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -45,9 +45,12 @@ def requests_accounted(soak: Soak, run: Run) -> ClaimResult:
             )
             yield Finding(ClaimStatus.BREACHED, reason.fill(n=twice), Decimal(twice), run.key, None, tuple(run.pack.path(name) for name in _FILES))
         yield from witnesses(soak, run)
-        one = len(soak.line.boots) == 1 and len(soak.telemetry.lives) == 1
-        pair = run.pack.counter_pair("soak", soak.plan.g4.tier)
-        yield from _around(soak, run, pair) if one and pair is not None else _by_process(soak, run)
+        for view in soak.places:
+            own = run if view.host is None else replace(run, pack=view.pack, host=view.host)
+            one = len(view.line.boots) == 1 and len(view.telemetry.lives) == 1
+            pair = own.pack.counter_pair("soak", soak.plan.g4.tier)
+            for found in _around(view, own, pair) if one and pair is not None else _by_process(view, own):
+                yield replace(found, host=view.host)
 
     return fold(soak.plan, "requests_accounted", run.arm, findings())
 

@@ -68,7 +68,7 @@ def slow_windows(soak: Soak, usable: Sequence[Slice]) -> list[Slice]:
     What broke the run of the load (a gap, an outage) leaves a gap: the soak's clock says what it was. Fewer windows with enough requests than
     a level takes are nothing to hold a slow one against.
     """
-    least = soak.plan.g4.window_requests_min
+    least = soak.window_requests
     stops = [b for b in soak.line.breaks if b.boot == soak.line.boot_id and b.kind in ("load_gap", "outage")]
     slow = [
         s
@@ -100,12 +100,12 @@ def too_few(soak: Soak, usable: int, few: int) -> Text | None:
     return Text(
         "{u} of {n} windows of {w} have at least {r} requests; it takes {l} windows, and {s} of all: not judged.",
         "{n} 个 {w} 窗口中有 {u} 个达到 {r} 个请求；至少需 {l} 个窗口且占比 {s}：不作判定。",
-    ).fill(u=usable, n=usable + few, w=soak.plan.g4.window, r=soak.plan.g4.window_requests_min, l=least, s=percent(share, places=0))
+    ).fill(u=usable, n=usable + few, w=soak.plan.g4.window, r=soak.window_requests, l=least, s=percent(share, places=0))
 
 
 def more_windows(soak: Soak) -> Text:
     """Return how many more requests, and in how many windows, it would have taken."""
-    least = soak.plan.g4.window_requests_min
+    least = soak.window_requests
     short = [least - s.requests + s.errors for s in soak.slices if s.requests - s.errors < least]
     windows = max(0, 2 * soak.plan.g4.change_point.windows_min - len(soak.slices))
     if windows:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gates.bundle import INPUTS, Bundle
 from gates.g4.account import littles_law, requests_accounted
+from gates.g4.by_host import over_hosts
 from gates.g4.checks import duration, engine_restarts, error_budget, error_rate, soak_clock
 from gates.g4.declared import DURATION
 from gates.g4.drift import drift
@@ -28,6 +29,7 @@ from gates.g4.timeline import Injection, boots_in_order, injections, timeline
 from gates.g4.work import equal_work, store_complete
 from gates.model import CheckResult, ClaimResult, GateJudgement, Problem, StepSpec
 from gates.plan import Plan
+from gates.readers.places import hosts_of
 from gates.readers.strict import count
 from gates.rules import client
 from gates.rules.claim import Run
@@ -73,21 +75,16 @@ def judge(plan: Plan, bundle: Bundle, declared: Sequence[StepSpec]) -> GateJudge
     rows: list[CheckResult | dict[str, Any]] = [
         duration(soak, standing),
         soak_clock(soak, standing),
-        engine_restarts(soak, standing),
-        error_rate(soak, standing),
+        *over_hosts(soak, lambda one: [engine_restarts(one, standing)]),
+        *over_hosts(soak, lambda one: [error_rate(one, standing)], together=True),
         *recovery(plan, standing),
         *error_budget(soak, standing),
-        *drift(soak, standing),
-        hits_trend(soak, standing),
-        leak(soak, standing),
-        *handles(soak, standing),
-        *coverage(soak, standing),
-        *fatal_counters(soak, standing),
-        *watched(soak, standing),
-        sentinel(soak, standing),
+        *over_hosts(soak, lambda one: drift(one, standing), together=True),
+        *over_hosts(soak, lambda one: [hits_trend(one, standing), leak(one, standing), *handles(one, standing), *coverage(one, standing)]),
+        *over_hosts(soak, lambda one: [*fatal_counters(one, standing), *watched(one, standing), sentinel(one, standing)]),
         *injection_checks(soak, standing),
-        kernel_log_check(soak, standing),
-        *part_checks(soak),
+        kernel_log_check(soak, standing),  # of all hosts by itself
+        *over_hosts(soak, part_checks),
         *rig_checks("G4", plan, bundle, data.runs),
     ]
     checks += [row for row in rows if isinstance(row, CheckResult)]
@@ -111,7 +108,7 @@ def _soak(plan: Plan, bundle: Bundle, run: Run, problems: list[Problem]) -> Soak
         if len(boots) > 1 and (np.diff(column) < 0).any():
             text = Text("{p}: a boot of the host comes back after another; no host does that.", "{p}：某次开机在另一次开机之后再次出现，不合常理。")
             problems.append(Problem("boots", text.fill(p=run.pack.path(name)), run.pack.path(name)))
-    line = timeline(plan, records, telemetry, bundle.inputs, labelled)
+    line = timeline(plan, records, telemetry, bundle.inputs, labelled, hosts_of(run.pack))
     return Soak(plan, bundle, run.pack, line, records, telemetry, slices(plan, records, line), labelled)
 
 

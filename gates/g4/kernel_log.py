@@ -78,9 +78,12 @@ def kernel_log_check(soak: Soak, standing: Standing) -> CheckResult | dict[str, 
 
 def _hosts(soak: Soak) -> tuple[str, ...]:
     """Return the hosts of the soak by the job: the load generator first."""
+    return tuple(dict.fromkeys((soak.pack.host, *_attended(soak))))
+
+
+def _attended(soak: Soak) -> list[str]:
     given = soak.pack.job.get("attendants")
-    there = [str(at(row, "host")) for row in given] if isinstance(given, list) else []
-    return tuple(dict.fromkeys((soak.pack.host, *there)))
+    return [str(at(row, "host")) for row in given] if isinstance(given, list) else []
 
 
 def _findings(host: str, seen: _Seen, path: str) -> Iterator[Finding]:
@@ -111,7 +114,7 @@ def _of_host(soak: Soak, host: str, logs: KernelLogs, path: str) -> _Seen:
 def _of_boot(soak: Soak, boot: Boot, host: str, mine: Sequence[KernelReading], seen: _Seen, path: str) -> None:
     """Go through the readings of one boot from the last one before its load to the first one behind it."""
     drives, here = host == soak.pack.host, [r for r in mine if r.pair == boot.id]
-    own = driver_of(boot.id) if drives else engine_of(boot.id) or next((r.boot for r in here), "")
+    own = driver_of(boot.id) if drives else engine_of(boot.id, _attended(soak).index(host)) or next((r.boot for r in here), "")
     shifts = [0] if drives else [r.shift_ns for r in here if r.shift_ns is not None]
     readings = sorted((r for r in mine if r.boot == own), key=lambda r: r.at_ns)
 

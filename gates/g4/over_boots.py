@@ -44,7 +44,7 @@ def steps(soak: Soak, name: str) -> tuple[Step, ...]:
         last_ns, first_ns = int(mono[old][-1]), int(mono[new][0])
         if soak.injected(before.id, last_ns, max(last_ns, before.end_ns) + gap) or soak.injected(boot.id, first_ns):
             continue
-        there = engine_of(boot.id)
-        kept = name.startswith(_OF_THE_DRIVE) or (there is not None and there == engine_of(before.id))  # only the load generator booted anew
+        there = engine_of(boot.id, soak.place)
+        kept = name.startswith(_OF_THE_DRIVE) or (there is not None and there == engine_of(before.id, soak.place))  # another host booted anew
         out.append(Step(boot.id, first_ns, int(values[old][-1]), int(values[new][0]), kept))
     return tuple(out)

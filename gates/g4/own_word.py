@@ -57,7 +57,8 @@ def _why(row: Mapping[str, Any], named: list[str]) -> str:
 
 def _in_memory(plan: Plan, run: Run) -> Iterator[Problem]:
     limit, where = plan.validity.page_cache_resident_max, run.pack.path("coldness.jsonl")
-    for row in {str(row.get("dir")): row for row in run.pack.coldness if row.get("when") == "after_cool"}.values():
+    looks = [row for row in run.pack.coldness if row.get("when") == "after_cool"]
+    for row in {(str(at(row, "on", "host")), str(row.get("dir"))): row for row in looks}.values():
         size, resident = count(row.get("bytes")), count(row.get("resident_bytes"))
         if size is None or resident is None:
             text = Text("{p}: nothing tells how much KV lay in the page cache after cooling.", "{p}：未给出冷却后驻留页缓存的 KV 数量。")

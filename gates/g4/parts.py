@@ -17,7 +17,7 @@ from gates.readers.soak_health import read_health
 
 def part_checks(soak: Soak) -> Iterator[CheckResult | dict[str, Any]]:
     """Return the advisory checks of parts in the order of their declarations; entries of what is not told where the soak brought none of it."""
-    health = read_health(soak.bundle, soak.pack.folder)
+    health = read_health(soak.bundle, soak.pack.folder, soak.host)
     if health is None:
         yield from (one.not_told(soak.plan) for one in PARTS)
         return

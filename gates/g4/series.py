@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from gates.bundle import Bundle
 from gates.g4.timeline import Injection, Timeline
 from gates.plan import Plan
 from gates.readers.journal import Column
+from gates.readers.places import at_host, hosts_of
 from gates.readers.run_pack import Pack
 from gates.readers.soak_records import SoakRecords, middle
 from gates.readers.soak_telemetry import SoakTelemetry
@@ -45,6 +47,30 @@ class Soak:
     telemetry: SoakTelemetry  # of all boots
     slices: tuple[Slice, ...]  # of the stretch that counts
     injections: tuple[Injection, ...]
+    host: str | None = None  # the engine host that this is a view of, where several share the load; None: all of it
+
+    @cached_property
+    def places(self) -> tuple[Soak, ...]:
+        """Return the soak as each of its engine hosts shows it, where several share the load: its requests and samples, by the common clock."""
+        names = hosts_of(self.pack) if self.host is None else ()
+        return tuple(self._at(name) for name in names) if len(names) > 1 else (self,)
+
+    def _at(self, host: str) -> Soak:
+        pack = at_host(self.pack, host)
+        if pack.records is None or pack.samples is None:
+            raise ValueError("a soak has requests and samples")
+        own = slices(self.plan, pack.records, self.line, window_requests(self.plan, len(hosts_of(pack))))
+        return replace(self, pack=pack, records=pack.records, telemetry=pack.samples, slices=own, host=host)
+
+    @property
+    def place(self) -> int:
+        """Return the place of the engine host among those that share the load."""
+        return 0 if self.host is None else hosts_of(self.pack).index(self.host)
+
+    @property
+    def window_requests(self) -> int:
+        """Return how many requests a window needs to say something."""
+        return window_requests(self.plan, 1 if self.host is None else len(hosts_of(self.pack)))
 
     def injected(self, boot_id: str, from_ns: int, to_ns: int | None = None) -> bool:
         """Return whether a labelled injection meets a moment, or a stretch of time."""
@@ -86,8 +112,17 @@ class Soak:
         return tuple(self.pack.path(n) for n in names)
 
 
-def slices(plan: Plan, records: SoakRecords, line: Timeline) -> tuple[Slice, ...]:
-    """Return the whole windows of the stretch that counts, in order; requests count in the window in which they ended."""
+def window_requests(plan: Plan, hosts: int) -> int:
+    """Return how many requests a window of one of so many hosts needs: the plan's number is of the load that they share."""
+    return -(-plan.g4.window_requests_min // hosts)
+
+
+def slices(plan: Plan, records: SoakRecords, line: Timeline, least: int | None = None) -> tuple[Slice, ...]:
+    """Return the whole windows of the stretch that counts, in order; requests count in the window in which they ended.
+
+    `least`: how many requests a percentile needs, by default the plan's number.
+    """
+    least = plan.g4.window_requests_min if least is None else least
     width = int(plan.scaled_seconds(plan.g4.window.base) * NS)
     total = (line.end_ns - line.start_ns) // width if width else 0
     if not total or line.boot_id not in records.boots:
@@ -102,7 +137,7 @@ def slices(plan: Plan, records: SoakRecords, line: Timeline) -> tuple[Slice, ...
         rows = order[edges[index] : edges[index + 1]]
         good = rows[kept.good[rows]]
         every = _percentiles(kept.first[good] - kept.sent[good] if len(good) else None)
-        ttft = every if len(good) >= plan.g4.window_requests_min else (None, None)
+        ttft = every if len(good) >= least else (None, None)
         tokens = kept.tokens[good]
         rate = Fraction(int(tokens[tokens > 0].sum()) * NS, width)
         out.append(Slice(index, line.start_ns + index * width, len(rows), len(rows) - len(good), *ttft, rate, *every))

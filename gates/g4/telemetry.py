@@ -215,7 +215,7 @@ def _counter(soak: Soak, standing: Standing, name: str) -> CheckResult:
         text = Text("It is missing in {m} of {n} samples.", "{n} 个样本中有 {m} 个缺少该计数。").fill(m=missing, n=total)
         change = Text("a soak in which every sample tells {n} would tell", "每个样本均给出 {n} 的稳定性运行方可判定").fill(n=name)
         return untold(blank, standing, reason=text, change=change)
-    went_back = [b for b in soak.line.open if b.kind == "counter_reset" and name in b.what.en]
+    went_back = [b for b in soak.line.open if b.kind == "counter_reset" and b.host == soak.host and name in b.what.en]
     if went_back:
         return untold(blank, standing, reason=went_back[0].lacks, change=APPROVED)
     if unseen := next((step for step in over if step.went_back or (step.grown and not step.kept)), None):
@@ -240,7 +240,10 @@ def _unseen(step: Step) -> Text:
 
 
 def rss_by_slice(soak: Soak) -> dict[int, int]:
-    """Return the median resident memory of the engine in each window, for the chart."""
+    """Return the median resident memory of the engine in each window, of several hosts the largest, for the chart."""
+    if len(soak.places) > 1:
+        rows = [rss_by_slice(view) for view in soak.places]
+        return {n: max(row[n] for row in rows if n in row) for n in sorted({n for row in rows for n in row})}
     mine = soak.counted() & (soak.telemetry.gauges["rss"] > 0)
     bins = (soak.telemetry.mono[mine] - soak.line.start_ns) // soak.width_ns
     values = soak.telemetry.gauges["rss"][mine]

@@ -15,7 +15,7 @@ from gates.readers.journal import Column
 from gates.readers.prometheus import growth
 from gates.readers.soak_records import SoakRecords
 from gates.readers.soak_telemetry import SoakTelemetry
-from gates.rules.claim import Finding, Run, fold
+from gates.rules.claim import Finding, Run, each, fold
 from gates.rules.estimates import percent
 from gates.text import Text
 
@@ -28,12 +28,13 @@ def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
 
     What the GPU cache served in its place says that the rotation fits into it: the rig's. What neither served, by every source and with all that the
     GPU cache served put to the tier's credit, was lost: the product's, once the store phase is proven complete (DESIGN 4.3). Where a source is
-    silent, or they disagree, nothing tells whose it is.
+    silent, or they disagree, nothing tells whose it is. Of several engine hosts each must keep the limit; where one fell short by the rig, nothing
+    is said about the product.
     """
-    limit = plan.validity.external_hits_min
-    lost: list[bool] = []
+    limit, fell = plan.validity.external_hits_min, list[bool]()
 
-    def findings() -> Iterator[Finding]:
+    def findings(run: Run) -> Iterator[Finding]:
+        lost = False
         samples, records = run.pack.samples, run.pack.records
         pair = run.pack.counter_pair("soak", plan.g4.tier)
         if samples is None or samples.hits_known < 2 or records is None:
@@ -51,9 +52,10 @@ def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
             return  # no process was seen long enough
         local = growth(pair[0].get("metrics"), pair[1].get("metrics"), OWN_HITS) if pair and len(samples.lives) == 1 else None
         if wanted > 0 and around is not None and local is not None and (max(told) + local) / wanted < limit:
-            lost.append(True)
+            lost = True
         if external <= 0 or wanted <= 0:
             nothing = Text("No prompt token came from the external tier.", "没有提示词元来自外部层。")
+            fell.append(lost)
             yield Finding(ClaimStatus.BREACHED, nothing, Decimal(0), run.key, None, files)
             return
         share = external / wanted
@@ -62,14 +64,16 @@ def tier_exercised(plan: Plan, run: Run) -> ClaimResult:
         ).fill(v=percent(share, limit), l=percent(limit), h=_from_hbm(local, wanted))
         served_by_hbm = local is not None and (external + local) / wanted >= limit
         status = ClaimStatus.HOLDS if share >= limit else ClaimStatus.BREACHED if served_by_hbm or lost else ClaimStatus.UNKNOWN
+        if status is ClaimStatus.BREACHED:
+            fell.append(lost)
         change = Text(
             "a soak in which at least {l} of the stored prefix tokens come from the external tier would tell",
             "已存前缀词元中至少 {l} 由外部层恢复的稳定性运行方可判定",
         )
         yield Finding(status, reason, share, run.key, None, files, change=change.fill(l=percent(limit)))
 
-    found = list(findings())
-    return fold(plan, "tier_exercised", run.arm, found, fault=Attribution.PRODUCT if lost else Attribution.RIG)
+    found = list(each(run.places, findings))
+    return fold(plan, "tier_exercised", run.arm, found, fault=Attribution.PRODUCT if fell and all(fell) else Attribution.RIG)
 
 
 def _from_hbm(local: Decimal | None, wanted: int) -> Text:

@@ -3,8 +3,9 @@
 Boot ids and monotonic time decide, never wall clocks. An hour on the timeline is an hour of load: what passed while the host was off no
 clock tells.
 
-Of two hosts a boot is a stretch in which neither rebooted (gates.readers.boots). When the engine's host goes down, the driver goes on asking for a
-while: a stretch ends with the last sample of that host, and what failed behind it, for no longer than the plan's gap, belongs to the reboot.
+Of several hosts a boot is a stretch in which none rebooted (gates.readers.boots). When an engine's host goes down, the driver goes on asking for a
+while: a stretch ends with the last sample of that host, and what failed behind it, for no longer than the plan's gap, belongs to the reboot. All
+engine hosts share one clock: a silence, or a counter that went back, on any of them breaks the run, by its name.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gates.plan import Plan
-from gates.readers.boots import driver_of, engine_of
+from gates.readers.boots import driver_of, engine_of, engines_of, name_of
 from gates.readers.soak_records import SoakRecords, middle
 from gates.readers.soak_telemetry import SoakTelemetry
 from gates.readers.strict import at, count
@@ -82,6 +83,7 @@ class Break:
     what: Text
     cause: Cause | None = None
     tail: Mark | None = None  # of a reboot of the engine's host: what the driver asked of it when it was gone
+    host: str | None = None  # of several engine hosts the one whose telemetry it is of
 
     @property
     def approved(self) -> bool:
@@ -209,11 +211,19 @@ def boots_in_order(records: SoakRecords, telemetry: SoakTelemetry) -> tuple[str,
     return tuple(out)
 
 
-def timeline(plan: Plan, records: SoakRecords, telemetry: SoakTelemetry, inputs: Mapping[str, Any], labels: Sequence[Injection]) -> Timeline:
-    """Return the soak's timeline. There must be at least one request.
+def timeline(
+    plan: Plan,
+    records: SoakRecords,
+    telemetry: SoakTelemetry,
+    inputs: Mapping[str, Any],
+    labels: Sequence[Injection],
+    hosts: Sequence[str] = (),
+) -> Timeline:
+    """Return the soak's timeline. There must be at least one request. `hosts` are the engine hosts, where several share the load.
 
     The clock restarts at every reboot, and at any other break whose cause both parties approved.
     """
+    watched: list[_Watched] = [(name, telemetry.of(name)) for name in hosts] if len(hosts) > 1 else [(None, telemetry)]
     scale, boots, offset = plan.rig.time_scale, [], Decimal(0)
     for boot in boots_in_order(records, telemetry):
         mine = records.boot == records.boots.index(boot) if boot in records.boots else np.zeros(len(records), dtype=bool)
@@ -225,69 +235,75 @@ def timeline(plan: Plan, records: SoakRecords, telemetry: SoakTelemetry, inputs:
         offset += Decimal(found.end_ns - found.start_ns) / NS * scale
         boots.append(found)
     gap = int(plan.scaled_seconds(plan.g4.gap_max.base) * NS)
-    boots = [_seen(boot, after, telemetry, gap) for boot, after in zip(boots, (*boots[1:], None), strict=True)]
+    boots = [_seen(boot, after, watched, gap) for boot, after in zip(boots, (*boots[1:], None), strict=True)]
     known = causes(inputs)
     bare = Timeline(tuple(boots), (), boots[-1].start_ns, scale)
     found_breaks = []
-    for event, kind, boot, low, high, words in _breaks(plan, bare, records, telemetry, labels):
+    for event, kind, boot, low, high, words, host in _breaks(plan, bare, records, watched, labels):
         number = [b.id for b in boots].index(boot)
         at_boot = boots[number]
         tail = _tail(boots[number - 1]) if kind == "reboot" else None
         hour = at_boot.offset / 3600 if kind == "reboot" else bare.hour(low, boot)
         hour = hour.quantize(Decimal("0.01"))
         what = Text("Hour {h}: ", "第 {h} 小时：").fill(h=f"{hour:f}")
-        found_breaks.append(Break(event, kind, boot, low, high, hour, Text(what.en + words.en, what.zh + words.zh), known.get(event), tail))
+        found_breaks.append(Break(event, kind, boot, low, high, hour, Text(what.en + words.en, what.zh + words.zh), known.get(event), tail, host))
     start = max([bare.last.start_ns, *(b.to_ns for b in found_breaks if b.boot == bare.boot_id and b.kind != "reboot" and b.approved)])
     return Timeline(tuple(boots), tuple(sorted(found_breaks, key=lambda b: (b.hour, b.event))), start, scale)
 
 
-def _seen(boot: Boot, after: Boot | None, telemetry: SoakTelemetry, gap_ns: int) -> Boot:
-    """Return a boot up to the last sample where the reboot of an engine's host elsewhere ended it.
+_Watched = tuple[str | None, SoakTelemetry]  # an engine host (None: the only one) and its samples
+
+
+def _seen(boot: Boot, after: Boot | None, watched: Sequence[_Watched], gap_ns: int) -> Boot:
+    """Return a boot up to the last sample of an engine host elsewhere whose reboot ended it.
 
     Where more time than the plan's gap lies behind that sample, that is an event of its own.
     """
-    if after is None or engine_of(boot.id) == engine_of(after.id):
+    if after is None:
         return boot
-    stamps = stamps_of(telemetry, boot.id, boot.start_ns, boot.end_ns)
-    return replace(boot, end_ns=int(stamps[-1])) if len(stamps) and boot.end_ns - stamps[-1] <= gap_ns else boot
+    gone = [telemetry for place, (_, telemetry) in enumerate(watched) if engine_of(boot.id, place) != engine_of(after.id, place)]
+    ends = [int(stamps[-1]) for telemetry in gone if len(stamps := stamps_of(telemetry, boot.id, boot.start_ns, boot.end_ns))]
+    return replace(boot, end_ns=min(ends)) if ends and boot.end_ns - min(ends) <= gap_ns else boot
 
 
 def _tail(boot: Boot) -> Mark | None:
     return (boot.id, boot.end_ns, boot.until_ns) if boot.until_ns > boot.end_ns else None
 
 
-def _reboot(before: Boot, boot: Boot, scale: Decimal) -> Text:
-    """Return what a reboot was: of which host, where there are two, and for how long there was no load, where the driver's clock went on."""
-    there = engine_of(boot.id)
-    if there is None and engine_of(before.id) is None:
+def _reboot(before: Boot, boot: Boot, scale: Decimal, names: Sequence[str | None]) -> Text:
+    """Return what a reboot was: of which host, where there are several, and for how long there was no load, where the driver's clock went on."""
+    if not engines_of(boot.id) and not engines_of(before.id):
         return Text("the host booted anew (boot {b})", "主机重新启动（开机标识 {b}）").fill(b=boot.id)
+    gone = [name for place, name in enumerate(names) if engine_of(boot.id, place) != engine_of(before.id, place)]
+    told = [name for name in gone if name is not None]
+    who = Text("the engine hosts {h}", "引擎主机 {h} ").fill(h=", ".join(told)) if told else Text("the engine's host", "引擎主机")
     if driver_of(before.id) != driver_of(boot.id):
         one = Text("the load generator booted anew (boot {b})", "负载机重新启动（开机标识 {b}）")
-        two = Text("the load generator and the engine's host booted anew (boots {b})", "负载机与引擎主机重新启动（开机标识 {b}）")
-        return (one if engine_of(before.id) == there else two).fill(b=boot.id)
-    text = Text("the engine's host booted anew (boot {b}), {s} s passed until the load went on", "引擎主机重新启动（开机标识 {b}），{s} s 后恢复加载")
-    return text.fill(b=boot.id, s=_seconds(max(0, boot.start_ns - before.end_ns), scale))
+        two = Text("the load generator and {h} booted anew (boots {b})", "负载机与{h}重新启动（开机标识 {b}）")
+        return (two if gone else one).fill(b=boot.id, h=who)
+    text = Text("{h} booted anew, {s} s passed until the load went on", "{h}重新启动，{s} s 后恢复加载")
+    return text.fill(h=who, s=_seconds(max(0, boot.start_ns - before.end_ns), scale))
 
 
-_Found = tuple[str, str, str, int, int, Text]
+_Found = tuple[str, str, str, int, int, Text, str | None]
 
 
-def _breaks(plan: Plan, line: Timeline, records: SoakRecords, telemetry: SoakTelemetry, labels: Sequence[Injection]) -> Iterator[_Found]:
+def _breaks(plan: Plan, line: Timeline, records: SoakRecords, watched: Sequence[_Watched], labels: Sequence[Injection]) -> Iterator[_Found]:
     """Yield every break that no labelled injection covers: of one that lasts, no more than the plan's gap may lie outside the injections."""
     gap = int(plan.scaled_seconds(plan.g4.gap_max.base) * NS)
     for before, boot in zip((None, *line.boots), line.boots, strict=False):
         if before is not None and not any(i.meets(before.id, before.end_ns, before.end_ns + gap) for i in labels):
-            yield f"boot:{boot.id}", "reboot", boot.id, boot.start_ns, boot.start_ns, _reboot(before, boot, line.scale)
+            words = _reboot(before, boot, line.scale, [name for name, _ in watched])
+            yield f"boot:{name_of(boot.id)}", "reboot", boot.id, boot.start_ns, boot.start_ns, words, None
         gaps = tuple(_load_gaps(records, boot, gap, line.scale))
-        for kind, low, high, text in (
-            *gaps,
-            *_silences(telemetry, boot, gap, line.scale),
-            *_resets(telemetry, boot),
-            *_outages(records, boot, gap, line.scale, gaps),
-        ):
+        found: list[tuple[str | None, _Gap]] = [(None, row) for row in (*gaps, *_outages(records, boot, gap, line.scale, gaps))]
+        for name, telemetry in watched:
+            found += [(name, row) for row in (*_silences(telemetry, boot, gap, line.scale), *_resets(telemetry, boot))]
+        for host, (kind, low, high, text) in found:
             touched = [i for i in labels if i.meets(boot.id, low, high)]
             if not touched or (kind != "counter_reset" and _outside(touched, low, high) > gap):
-                yield f"{kind}:{boot.id}:{low}", kind, boot.id, low, high, text
+                words = text if host is None else Text("{h}: {t}", "{h}：{t}").fill(h=host, t=text)
+                yield ":".join([kind, name_of(boot.id), str(low), *([host] if host else [])]), kind, boot.id, low, high, words, host
 
 
 def _outside(labels: Sequence[Injection], low: int, high: int) -> int:

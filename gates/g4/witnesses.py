@@ -14,6 +14,7 @@ import numpy as np
 
 from gates.g4.series import Soak
 from gates.model import ClaimStatus
+from gates.readers.places import hosts_of
 from gates.readers.soak_records import SoakRecords
 from gates.readers.strict import at, count
 from gates.rules.claim import Finding, Run, unknown
@@ -59,11 +60,13 @@ def _sent(run: Run, row: dict[str, Any], records: SoakRecords) -> Iterator[Findi
 
 def _in_turn(run: Run, records: SoakRecords) -> Iterator[Finding]:
     """Hold the prompt numbers against the rotation: 0, 1, ... and round again, so that no prefix is asked twice more than another."""
-    rotating = sum(run.wanted.values())
-    turn = records.prompt[records.prompt < rotating]
-    asked = np.bincount(turn, minlength=rotating)
-    laps, rest = divmod(len(turn), rotating)
-    odd = int((asked != laps + (np.arange(rotating) < rest)).sum())
+    rotating, many, odd = sum(run.wanted.values()), max(1, len(hosts_of(run.pack))), 0
+    for place in range(many):  # each engine host rotates its own prefixes at its own pace
+        turn = records.prompt[(records.prompt < rotating) & (records.prompt % many == place)] // many
+        own = len(range(place, rotating, many))
+        asked = np.bincount(turn, minlength=own)
+        laps, rest = divmod(len(turn), own) if own else (0, 0)
+        odd += int((asked != laps + (np.arange(own) < rest)).sum())
     if odd:
         text = Text(
             "{n} of {all} prefixes were not asked as often as their turn came: requests of the rotation are missing or doubled.",

@@ -6,6 +6,7 @@ A soak's requests stand in columns, and one job does all: so the plan itself is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -127,14 +128,16 @@ def store_complete(data: Findings, arm: str) -> ClaimResult:
     """Return whether every prefix that the soak asks again, and those of its sentinel, were stored before, with the bytes that they take."""
 
     def findings() -> Iterator[Finding]:
-        for run in data.of(arm):
+        for run in data.places(arm):
             requests, needed = run.pack.stored, sum(run.wanted.values()) + int(run.spec.params["sentinel"]["prefixes"])
             if requests is None:
-                yield unknown(run, "there is no record of the store phase.", "没有写入阶段的记录。", files=("records.jsonl",))
+                lacking = unknown(run, "there is no record of the store phase.", "没有写入阶段的记录。", files=("records.jsonl",))
+                yield replace(lacking, host=run.host)
                 continue
             whole = (requests.answered == 1) & (requests.prompt_tokens == requests.tokens_sent)
             prefixes = len(np.unique(requests.prompt))  # a store phase that a reboot cut off is done again: a prefix counts once
             # KV of G3 may lie on the medium, so what lies there is not taken for what this soak stored.
-            yield stored(data.plan, run, asked=prefixes, failed=prefixes - len(np.unique(requests.prompt[whole])), needed=needed, alone=False)
+            failed = prefixes - len(np.unique(requests.prompt[whole]))
+            yield replace(stored(data.plan, run, asked=prefixes, failed=failed, needed=needed, alone=False), host=run.host)
 
     return fold(data.plan, "store_complete", arm, findings())

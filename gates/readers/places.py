@@ -62,7 +62,7 @@ def host_of(pack: Pack, request: Request) -> str | None:
 def at_host(pack: Pack, host: str) -> Pack:
     """Return what a pack tells of one engine host: its rows, the requests that it was sent, its engine, its part of each phase's detail."""
     return replace(
-        pack,
+        _soak_at(pack, host) if pack.records is not None and len(hosts_of(pack)) > 1 else pack,
         job={**pack.job, "engine": engine_of(pack, host)},
         phases=tuple(_phase(phase, host) for phase in pack.phases),
         requests=tuple(request for request in pack.requests if host_of(pack, request) == host),
@@ -70,6 +70,18 @@ def at_host(pack: Pack, host: str) -> Pack:
         counters=tuple(row for row in pack.counters if at(row, "on", "host") == host),
         engine=_engine(pack, host),
     )
+
+
+def _soak_at(pack: Pack, host: str) -> Pack:
+    """Return what a soak of several engine hosts tells of one: the requests that are its share, its samples, the events that name it or no host.
+
+    A request that went to another host than its prompt's is told by gates.rules.shared_load.
+    """
+    place, many = hosts_of(pack).index(host), len(hosts_of(pack))
+    records, stored = (None if one is None else one.where(one.prompt % many == place) for one in (pack.records, pack.stored))
+    events = tuple(event for event in pack.events if at(event, "detail", "host") in (None, host))
+    samples = pack.samples.of(host) if pack.samples is not None else None
+    return replace(pack, records=records, stored=stored, samples=samples, events=events)
 
 
 def _phase(phase: dict[str, Any], host: str) -> dict[str, Any]:

@@ -48,14 +48,15 @@ class Health:
         return self.stamps[reading][0]
 
 
-def read_health(bundle: Bundle, folder: str) -> Health | None:
-    """Read the journal of a soak's folder; None where it was not brought or holds no line."""
+def read_health(bundle: Bundle, folder: str, host: str | None = None) -> Health | None:
+    """Read the journal of a soak's folder, of one engine host where `host` names it; None where it was not brought or holds no line of it."""
     reader = Reader(bundle, folder)
     if not bundle.has(reader.path(FILE)):
         return None
     stamps: list[tuple[str, int | None]] = []
     parts: dict[str, dict[str, dict[int, Row]]] = {kind: {} for kind in KINDS}
-    for n, row in enumerate(reader.journal(FILE)):
+    rows = (row for row in reader.journal(FILE) if host is None or at(row, "on", "host") == host)
+    for n, row in enumerate(rows):
         stamps.append((str(row.get("boot_id")), count(row.get("mono_ns"))))
         for kind in KINDS:
             listed = row.get(kind)

@@ -19,6 +19,7 @@ _SENT, _FIRST, _END, _SERVER = ("sent_ns",), ("first_text_ns",), ("end_ns",), ("
 _TOKENS: Path = ("usage", "completion_tokens")
 _PROMPT: Path = ("prompt",)
 _PROMPT_TOKENS: Path = ("usage", "prompt_tokens")
+_HOST: Path = ("host",)
 WANTED = Wanted(
     counts=(_SENT, _FIRST, _END, _SERVER, _TOKENS, _PROMPT, _PROMPT_TOKENS),
     # What was asked for is the same in every line of a load that is as agreed: another length is another form of line.
@@ -28,6 +29,7 @@ WANTED = Wanted(
             *(("prompt_tokens_sent",), ("max_tokens",)),
         }
     ),
+    texts=(_HOST,),  # taken out, since requests of several hosts come in turn
     whole=frozenset({("mono_ns",)}),
 )
 
@@ -52,8 +54,10 @@ class SoakRecords:
     answered: Column  # 1 where the engine answered it without an error, however much it did of it
     boot: Column
     failure: Column
+    host: Column  # index into `hosts`, -1 where a record names none
     boots: tuple[str, ...] = ()
     failures: tuple[str | None, ...] = (None,)
+    hosts: tuple[str, ...] = ()  # the engine hosts that requests were sent to, where the driver's is another
     lines: int = 0  # of the whole journal, of all phases
     malformed: int = 0
 
@@ -73,7 +77,7 @@ class SoakRecords:
     def where(self, mask: Any) -> SoakRecords:
         """Return the requests of a mask."""
         picked = {name: getattr(self, name)[mask] for name in _COLUMNS}
-        return SoakRecords(**picked, boots=self.boots, failures=self.failures, lines=self.lines, malformed=self.malformed)
+        return SoakRecords(**picked, boots=self.boots, failures=self.failures, hosts=self.hosts, lines=self.lines, malformed=self.malformed)
 
     def kinds(self) -> dict[str, int]:
         """Return how many requests failed in which way, the most frequent first."""
@@ -95,7 +99,7 @@ def middle(values: Column) -> Fraction:
 _NUMBERS: Mapping[str, Path] = {"tokens": _TOKENS, "prompt": _PROMPT, "prompt_tokens": _PROMPT_TOKENS}
 _COLUMNS = (
     *("sent", "first", "end", "server", "tokens", "prompt", "prompt_tokens", "tier"),
-    *("tokens_sent", "max_tokens", "answered", "boot", "failure"),
+    *("tokens_sent", "max_tokens", "answered", "boot", "failure", "host"),
 )
 
 
@@ -118,6 +122,7 @@ class _Records:
     parts: dict[str, list[dict[str, Column]]]  # by phase
     boots: dict[str, int] = field(default_factory=dict)
     failures: dict[str | None, int] = field(default_factory=lambda: {None: 0})
+    hosts: dict[str, int] = field(default_factory=dict)
     facts: dict[int, Request] = field(default_factory=dict)  # of each shape: the line that made it, typed
     malformed: int = 0
 
@@ -137,6 +142,7 @@ class _Records:
         part = {"seq": seq, "sent": sent, "first": first, "end": end, "server": column(shape, _SERVER, columns, count)}
         part |= {name: column(shape, path, columns, count) for name, path in _NUMBERS.items()}
         part["failure"] = self._failure(like, sent, first, end)
+        part["host"] = self._hosts([word.decode("ascii") for word in columns[shape.places[_HOST]]] if _HOST in shape.places else [None] * count)
         self._keep(like, part, ~backwards)
 
     def row(self, row: Mapping[str, Any]) -> bool:
@@ -156,7 +162,8 @@ class _Records:
             "prompt_tokens": -1 if request.prompt_tokens is None else request.prompt_tokens,
             "failure": self.failures.setdefault(request.failure, len(self.failures)),
         }
-        self._keep(request, {key: np.array([value], dtype=np.int64) for key, value in one.items()}, np.array([True]))
+        part = {key: np.array([value], dtype=np.int64) for key, value in one.items()}
+        self._keep(request, {**part, "host": self._hosts([request.host])}, np.array([True]))
         return True
 
     def done(self, phase: str, lines: int) -> SoakRecords:
@@ -175,7 +182,13 @@ class _Records:
             whole["boot"] = np.zeros(len(whole["boot"]), dtype=np.int64)
         boots = tuple(by_code[code] for code in order_of)
         kept = {name: whole[name] for name in _COLUMNS}
-        return SoakRecords(**kept, boots=boots, failures=tuple(self.failures), lines=lines, malformed=self.malformed)
+        failures, hosts = tuple(self.failures), tuple(self.hosts)
+        return SoakRecords(**kept, boots=boots, failures=failures, hosts=hosts, lines=lines, malformed=self.malformed)
+
+    def _hosts(self, names: Sequence[str | None]) -> Column:
+        """Return the code of each host."""
+        codes = {name: -1 if name is None else self.hosts.setdefault(name, len(self.hosts)) for name in dict.fromkeys(names)}
+        return np.fromiter((codes[name] for name in names), dtype=np.int64, count=len(names))
 
     def _failure(self, like: Request, sent: Column, first: Column, end: Column) -> Column:
         """Return the failure of each line: the facts of the form first, as in run_pack, and the order of its times where they decide."""

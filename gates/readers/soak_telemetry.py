@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -59,9 +59,34 @@ class SoakTelemetry:
     hits_grown: Decimal = Decimal(0)  # tokens, added up over restarts of the engine
     places: frozenset[tuple[Any, Any, Any]] = frozenset()  # (boot of the row, host, its boot) of the samples, (.., None, None) for the driver's own
     there: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # of another host's sample its own monotonic ns, else -1
+    host: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # index into `hosts`, -1 for the driver's own
+    hosts: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.mono)
+
+    def of(self, host: str) -> SoakTelemetry:
+        """Return the samples of one engine host alone: another's process, memory and counters are not its."""
+        mask = self.host == (self.hosts.index(host) if host in self.hosts else -2)
+        life, hits = self.life[mask], self.hits[mask]
+        seen = np.unique(life[life >= 0])
+        known = hits[hits >= 0]
+        return replace(
+            self,
+            mono=self.mono[mask],
+            boot=self.boot[mask],
+            life=np.where(life >= 0, np.searchsorted(seen, life), life),
+            gauges={name: values[mask] for name, values in self.gauges.items()},
+            counters={name: values[mask] for name, values in self.counters.items()},
+            lives=tuple(self.lives[n] for n in seen.tolist()),
+            hits=hits,
+            served=self.served[mask],
+            hits_known=len(known),
+            hits_grown=Decimal(int(np.maximum(np.diff(known), 0).sum())) if len(known) else Decimal(0),
+            places=frozenset(place for place in self.places if place[1] == host),
+            there=self.there[mask],
+            host=self.host[mask],
+        )
 
 
 def read_telemetry(reader: Reader, counters: Sequence[str], name: str = "telemetry.jsonl") -> SoakTelemetry:
@@ -76,7 +101,8 @@ class _Samples:
     names: tuple[str, ...]
     parts: list[dict[str, Column]] = field(default_factory=list)
     boots: dict[str, int] = field(default_factory=dict)
-    lives: dict[tuple[int, int], int] = field(default_factory=dict)
+    lives: dict[tuple[int, int, str], int] = field(default_factory=dict)  # processes of different hosts may be alike
+    hosts: dict[str, int] = field(default_factory=dict)
     hits: list[tuple[int, Decimal]] = field(default_factory=list)  # (seq, total)
     served: list[tuple[int, Decimal]] = field(default_factory=list)
     places: set[tuple[Any, Any, Any]] = field(default_factory=set)
@@ -113,7 +139,7 @@ class _Samples:
 
     def done(self) -> SoakTelemetry:
         """Return what was kept, in the order of the journal."""
-        names = ("seq", "boot", "life", *self._paths())
+        names = ("seq", "boot", "life", "host", *self._paths())
         whole = {name: np.concatenate([p[name] for p in self.parts]) if self.parts else np.zeros(0, dtype=np.int64) for name in names}
         if len(whole["seq"]) and (np.diff(whole["seq"]) < 0).any():
             order = np.argsort(whole["seq"], kind="stable")
@@ -127,13 +153,15 @@ class _Samples:
             gauges={name: whole[name] for name in GAUGES},
             counters={name: whole["counter " + name] for name in self.names},
             boots=tuple(self.boots),
-            lives=tuple(self.lives),
+            lives=tuple((pid, ticks) for pid, ticks, _ in self.lives),
             hits=_in_order(whole["seq"], self.hits),
             served=_in_order(whole["seq"], self.served),
             hits_known=len(known),
             hits_grown=grown,
             places=frozenset(self.places),
             there=whole["there"],
+            host=whole["host"],
+            hosts=tuple(self.hosts),
         )
 
     def _paths(self) -> dict[str, Path]:
@@ -146,12 +174,14 @@ class _Samples:
         place = boot if isinstance(boot, str) else None, at(row, "on", "host"), at(row, "on", "boot_id")
         self.places.add(place if all(word is None or isinstance(word, str) for word in place) else (None, "?", "?"))
         part["boot"] = np.full(size, code, dtype=np.int64)
+        name = place[1] if isinstance(place[1], str) else None
+        part["host"] = np.full(size, -1 if name is None else self.hosts.setdefault(name, len(self.hosts)), dtype=np.int64)
         alive, pid, ticks = at(row, "engine", "alive"), count(at(row, "engine", "pid")), count(at(row, "engine", "start_ticks"))
         life = UNSEEN
         if alive is False:
             life = DEAD
         elif alive is True and pid is not None and ticks is not None:
-            life = self.lives.setdefault((pid, ticks), len(self.lives))
+            life = self.lives.setdefault((pid, ticks, str(place[1])), len(self.lives))
         part["life"] = np.where(part["mono"] < 0, UNSEEN, np.full(size, life, dtype=np.int64))
         self.parts.append(part)
 

@@ -13,7 +13,7 @@ from typing import Any
 from gates.bundle import Bundle
 from gates.model import Problem, StepSpec
 from gates.readers.boots import engine_of as boot_of_engine
-from gates.readers.places import engine_of
+from gates.readers.places import engine_of, hosts_of
 from gates.readers.run_pack import Pack
 from gates.readers.strict import Reader, at, count
 from gates.text import Text
@@ -39,11 +39,12 @@ class Account:
     boots: tuple[str, ...]  # the newest last; none where it is not told
     answered: Mapping[str, Mapping[Moment, Any]]
     controls: Sequence[Control] = ()
+    place: int = 0  # among the engine hosts of the job
 
     def boot_of(self, row: Mapping[str, Any]) -> str | None:
         """Return in which boot a row of the driver must have been taken: the one that it names, else the newest; None where there is none."""
         named = row.get("boot_id")
-        boot = (boot_of_engine(named) if isinstance(named, str) else None) or (self.boots[-1] if self.boots else None)
+        boot = (boot_of_engine(named, self.place) if isinstance(named, str) else None) or (self.boots[-1] if self.boots else None)
         return boot if boot in self.boots else None
 
     def last(self, boot: str) -> int:
@@ -83,7 +84,8 @@ def read_account(bundle: Bundle, step: StepSpec, pack: Pack, host: str, found: l
         answered.setdefault(str(row.get("verb")), {})[moment] = row.get("sha256")
         if row.get("verb") == "control":
             controls.append(Control(moment, str(row.get("did")), process_of(row.get("engine"))))
-    return Account(host, tuple(dict.fromkeys(one for one in boots if isinstance(one, str) and one)), answered, tuple(controls))
+    known, place = tuple(dict.fromkeys(one for one in boots if isinstance(one, str) and one)), hosts_of(pack).index(host)
+    return Account(host, known, answered, tuple(controls), place)
 
 
 def _earlier(reader: Reader) -> Iterator[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gates.model import Problem
+from gates.readers.places import at_host
 from gates.readers.run_pack import Pack
 from gates.readers.strict import at, exact
 from gates.rules.attend_account import Account, Moment
@@ -16,6 +17,7 @@ _UNSYNCED_S = 5  # journals are put on the medium every second; a busy disk take
 
 def problems(pack: Pack, account: Account) -> Iterator[Problem]:
     """Yield where samples of a soak are not all of the engine's host in its boots, or not those that it gave: none may be left out."""
+    pack = at_host(pack, account.host)
     samples, where = pack.samples, pack.path("telemetry.jsonl")
     if samples is None:
         return

@@ -60,7 +60,7 @@ def problems(bundle: Bundle, step: StepSpec, pack: Pack) -> list[Problem]:
     found: list[Problem] = []
     accounts = {host: read_account(bundle, step, pack, host, found) for host in hosts_of(pack)}
     found += [*_rows(pack, accounts), *_ports(bundle, pack, accounts), *_order(pack), *_lacking(pack), *shared_load.problems(pack)]
-    found += attend_cells.problems(bundle, pack, accounts)
+    found += [*_nobodys(pack), *attend_cells.problems(bundle, pack, accounts)]
     return [*found, *(one for account in accounts.values() for one in (*_restarted(pack, account), *attend_samples.problems(pack, account)))]
 
 
@@ -114,6 +114,14 @@ def _rows(pack: Pack, accounts: Mapping[str, Account]) -> Iterator[Problem]:
                 break
             if account is not None and boot is not None and moment is not None:
                 last[account.host, boot] = moment
+
+
+def _nobodys(pack: Pack) -> Iterator[Problem]:
+    """Yield where samples of a soak are of no engine host of the job: one that is left out of every host's view is judged by nobody."""
+    others = [host for _, host, _ in (pack.samples.places if pack.samples is not None else ()) if host not in hosts_of(pack)]
+    if others:
+        text = Text("{p}: not all samples are of an engine host of the job ({h}).", "{p}：并非所有样本都来自作业的引擎主机（{h}）。")
+        yield Problem("host", text.fill(p=pack.path("telemetry.jsonl"), h=", ".join(hosts_of(pack))), pack.path("telemetry.jsonl"))
 
 
 def _said(pack: Pack, name: str) -> dict[tuple[str, str, int], str]:

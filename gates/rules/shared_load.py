@@ -8,6 +8,7 @@ never arrived, shows at its host even where the sums agree.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gates.engine_counters import SERVED
 from gates.model import Problem
@@ -16,12 +17,17 @@ from gates.readers.prometheus import growth
 from gates.readers.run_pack import Pack
 from gates.text import Text
 
+if TYPE_CHECKING:
+    from gates.readers.soak_records import SoakRecords
+
 RECORDS, COUNTERS = "records.jsonl", "counters.jsonl"
 
 
 def problems(pack: Pack) -> Iterator[Problem]:
-    """Yield each host whose requests are not its share, and each whose engine counted others than it was sent. Of a run, not of a soak."""
+    """Yield each host whose requests are not its share, and each whose engine counted others than it was sent (of a soak a claim says that)."""
     yield from _astray(pack)
+    for records in (pack.records, pack.stored):
+        yield from _astray_of_soak(pack, records)
     for host in hosts_of(pack):
         yield from _uncounted(at_host(pack, host), host)
 
@@ -37,6 +43,23 @@ def _astray(pack: Pack) -> Iterator[Problem]:
         seen, wanted = host_of(pack, first) or Text("no host", "无主机"), owner_of(pack, first.prompt)
         told = text.fill(p=pack.path(RECORDS), n=len(strays), i=first.prompt, f=first.phase, h=seen, w=wanted)
         yield Problem("share", told, pack.path(RECORDS))
+
+
+def _astray_of_soak(pack: Pack, records: SoakRecords | None) -> Iterator[Problem]:
+    """Yield where requests of a soak on several engine hosts did not go to the host of their prompt, or do not say to which they went."""
+    names = hosts_of(pack)
+    if records is None or len(names) < 2:
+        return
+    place_of = {code: names.index(name) if name in names else -1 for code, name in enumerate(records.hosts)}
+    strays = sum(
+        int(((records.host == code) & (records.prompt % len(names) != place_of.get(code, -1))).sum()) for code in (-1, *range(len(records.hosts)))
+    )
+    if strays:
+        text = Text(
+            "{p}: {n} requests of the soak did not go to the engine host that their prompt belongs to ({h}).",
+            "{p}：稳定性运行中有 {n} 个请求未发往其提示所属的引擎主机（{h}）。",
+        )
+        yield Problem("share", text.fill(p=pack.path(RECORDS), n=strays, h=", ".join(names)), pack.path(RECORDS))
 
 
 def _uncounted(view: Pack, host: str) -> Iterator[Problem]:

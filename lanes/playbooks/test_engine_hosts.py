@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gates import g2_baseline
+from gates import g2_baseline, g4_soak
 from gates.judge import judge
 from gates.model import StepKind, StepSpec
 from gates.plan import Plan, parse_plan
@@ -52,10 +52,12 @@ def lab() -> Iterator[PlaybookLab]:
         yield made
 
 
-def variables(lab: PlaybookLab, step: StepSpec, attempt: str, fence: int) -> dict[str, Any]:
+def variables(lab: PlaybookLab, step: StepSpec, attempt: str, fence: int, **engine: Any) -> dict[str, Any]:
     given = {"key": step.key, "timeout_s": step.timeout_s, **step.params}
-    known = lab.variables(given, attempt={"fence": fence, "gate": "G2", "id": attempt})
+    gate = "G4" if step.params["kind"] == "soak" else "G2"
+    known = lab.variables(given, attempt={"fence": fence, "gate": gate, "id": attempt})
     known["site"]["engine"]["physics"]["hbm_tokens"] = 65536
+    known["site"]["engine"].update(engine)
     return {**known, "plan": json.loads(plan().canonical()), "step": given, "job": {"id": f"{attempt}-{step.key}", "offsets": {}, "attend_key": KEY}}
 
 
@@ -63,8 +65,8 @@ def runs() -> tuple[StepSpec, ...]:
     return tuple(step for step in g2_baseline.steps(plan()) if step.kind is StepKind.JOB)
 
 
-def started(lab: PlaybookLab, step: StepSpec, attempt: str, fence: int) -> dict[str, Any]:
-    known = variables(lab, step, attempt, fence)
+def started(lab: PlaybookLab, step: StepSpec, attempt: str, fence: int, **engine: Any) -> dict[str, Any]:
+    known = variables(lab, step, attempt, fence, **engine)
     done = lab.play("job_start.yml", known)
     assert done.rc == 0, done.output
     assert {host: reply["state"] for host, reply in done.replies.items()} == dict.fromkeys(HOSTS, "started")
@@ -72,8 +74,8 @@ def started(lab: PlaybookLab, step: StepSpec, attempt: str, fence: int) -> dict[
     return known
 
 
-def evidence_of(attempt: str) -> Evidence:
-    found = Evidence("G2", plan(), simulated=True)
+def evidence_of(attempt: str, gate: str = "G2") -> Evidence:
+    found = Evidence(gate, plan(), simulated=True)
     found.attempt["id"] = attempt
     hosts = {"engine": list(ENGINES), "loadgen": ["load01"], "storage": []}
     inputs = {"hosts": hosts, "simulated": True, "g2_baseline": None, "injections": [], "schema": 1, "rig_causes": [], "interruption": None}
@@ -128,6 +130,43 @@ def test_two_engine_hosts_share_a_load_in_one_window_and_each_bears_out_its_part
     alone = Evidence("G2", plan(), files=dict(found.files), attempt=found.attempt, simulated=True)
     alone.inputs(lambda data: data["hosts"].update(engine=["gpu01"]))
     assert judge(alone.bundle())["verdict"] not in ("pass", "conditional")
+
+
+def test_engines_that_are_reset_from_afar_go_on_as_the_same_processes_and_each_host_bears_it_out(lab: PlaybookLab) -> None:
+    attempt, step = f"{ATTEMPT}-reset", runs()[0]
+    found = evidence_of(attempt)
+    ends = collected(lab, found, step, started(lab, step, attempt, 33, cool="reset"))
+    assert {end["outcome"] for end in ends.values()} == {"done"}, ends
+    cooled = [row for row in rows(found, step.key, "coldness.jsonl") if row["when"] == "after_cool"]
+    assert {row["on"]["host"]: (row["reset"]["on"]["host"], row["reset"]["success"]) for row in cooled} == {h: (h, True) for h in ENGINES}
+    assert all({key: row["engine"][key] for key in ("pid", "start_ticks")} == row["engine_before"] for row in cooled)
+    document = judge(found.bundle())
+    told = next(row for row in document["claims"] if (row["claim"], row["arm"]) == ("engine_restarted_cold", "baseline"))
+    assert told["status"] == "holds", told["reason"]["en"]
+    assert not [host for host in ENGINES if f"account of {host}" in check(document, "g2.evidence")["reason"]["en"]]
+
+
+def test_a_soak_of_two_engine_hosts_is_watched_on_each_and_brings_all_evidence(lab: PlaybookLab) -> None:
+    attempt, step = f"{ATTEMPT}-soak", next(step for step in g4_soak.steps(plan()) if step.kind is StepKind.JOB)
+    found = evidence_of(attempt, "G4")
+    ends = collected(lab, found, step, started(lab, step, attempt, 34))
+    assert {end["outcome"] for end in ends.values()} == {"done"}, ends
+    sampled = [row["on"]["host"] for row in rows(found, "soak", "telemetry.jsonl")]
+    assert min(sampled.count(host) for host in ENGINES) > 4
+    asked = [row for row in rows(found, "soak", "records.jsonl") if row["phase"] == "soak"]
+    assert {(row["prompt"] % 2, row["host"]) for row in asked} == set(enumerate(ENGINES))
+    assert {row["detail"]["host"] for row in rows(found, "soak", "events.jsonl") if row["kind"] == "sentinel"} == set(ENGINES)
+    document = judge(found.bundle())
+    for name in ("g4.evidence", "g4.engine_restarts"):
+        assert check(document, name)["verdict"] == "pass", check(document, name)["reason"]
+    accounted = next(row for row in document["claims"] if row["claim"] == "requests_accounted")
+    assert accounted["status"] == "holds", accounted["reason"]["en"]
+    holds(document)
+
+    without = {path: data for path, data in found.files.items() if "/gpu02/" not in path}
+    told = judge(Evidence("G4", plan(), files=without, attempt=found.attempt, simulated=True).bundle())
+    assert told["verdict"] not in ("pass", "conditional")
+    assert "gpu02" in check(told, "g4.evidence")["reason"]["en"]
 
 
 def kept_warm(folder: Path, ended: threading.Event) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from gates.model import StepKind, StepSpec
 from gates.rules.attend_account import digest
 from gates.rules.attended import ANSWERED
 from tests.bundles.evidence import ATTEMPT, Evidence, dumped, journal
+from tests.bundles.job import SERVED
 from tests.bundles.kernel import calm_log
 
 ENGINE_HOST, THERE = "gpu09", "b009-0007"
@@ -41,6 +43,8 @@ def _put_apart(evidence: Evidence, step: str, hosts: Sequence[str]) -> None:
     moments = {(row["when"], row["tier"]): row["mono_ns"] for row in counters}
     job = evidence.read(step, "job.json")
     accounts: dict[str, list[dict[str, Any]]] = {host: [] for host in hosts}
+    before: list[dict[str, Any]] = []
+    loads = Loads(evidence, step, len(hosts)) if evidence.path(step, "telemetry.jsonl") in evidence.files else None
 
     def stamps(host: str, answered: int) -> dict[str, Any]:
         """Return the host's own stamps of an answer; no two are of one moment."""
@@ -60,16 +64,25 @@ def _put_apart(evidence: Evidence, step: str, hosts: Sequence[str]) -> None:
         return {**row, "on": on(host, "residency", answered, row)}
 
     def counted(host: str, row: dict[str, Any]) -> dict[str, Any]:
-        row = _part(row, hosts.index(host), len(hosts)) if len(hosts) > 1 else row
+        whole, row = row, _part(row, hosts.index(host), len(hosts)) if len(hosts) > 1 else row
+        if loads is not None and len(hosts) > 1 and (row["phase"], row["when"]) == ("soak", "after"):
+            row = {**row, "metrics": loads.after(hosts.index(host), before[0]["metrics"], whole["metrics"])}
+        if row["phase"] == "soak":
+            before.append(whole)
         return {**row, "on": on(host, "reading", row["mono_ns"], row)}
 
     evidence.lines(step, "counters.jsonl", lambda rows: [counted(host, row) for row in rows for host in hosts], renumber=True)
     evidence.lines(step, "coldness.jsonl", lambda _: [seen(host, row) for row in cold for host in hosts], renumber=True)
-    if evidence.path(step, "telemetry.jsonl") in evidence.files:
-        place = {"host": hosts[0], "boot_id": BOOTS[hosts[0]]}
-        sampled = [{"mono_ns": row["mono_ns"] + AHEAD, "wall_ns": 10**18, "boot_id": THERE} for row in evidence.rows(step, "telemetry.jsonl")]
-        accounts[hosts[0]] += [{**stamp, "verb": "sample", "error": None} for stamp in sampled]
-        evidence.lines(step, "telemetry.jsonl", lambda rows: [{**row, "on": {**place, "mono_ns": row["mono_ns"] + AHEAD}} for row in rows])
+    if loads is not None:
+
+        def sampled(n: int, host: str, row: dict[str, Any]) -> dict[str, Any]:
+            stamp = {"mono_ns": row["mono_ns"] + AHEAD * (n + 1), "boot_id": BOOTS[host]}
+            accounts[host].append({**stamp, "wall_ns": 10**18, "verb": "sample", "error": None})
+            return {**row, "metrics": loads.sample(n, row), "on": {"host": host, **stamp}}
+
+        evidence.lines(step, "telemetry.jsonl", lambda rows: [sampled(n, host, row) for row in rows for n, host in enumerate(hosts)], renumber=True)
+        if len(hosts) > 1:
+            evidence.lines(step, "events.jsonl", lambda rows: [{**r, "detail": {**r["detail"], "host": hosts[n]}} for n, r in enumerate(rows)])
     given = [{"host": host, "address": "10.0.0.9", "port": 18460, "engine": job["engine"]} for host in hosts]
     evidence.json(step, "job.json", lambda data: {**data, "attendants": given, "phases": {"cool": True}})
     evidence.lines(step, "records.jsonl", lambda rows: [{**row, "host": hosts[row["prompt"] % len(hosts)]} for row in rows])
@@ -77,6 +90,30 @@ def _put_apart(evidence: Evidence, step: str, hosts: Sequence[str]) -> None:
         evidence.json(step, "engine.json", lambda data: {**data, "instances": [{**data, "url": f"http://{host}:1", "host": host} for host in hosts]})
     for host in hosts:
         _bring_account(evidence, step, host, job["engine"], accounts[host])
+
+
+class Loads:
+    """How the requests of a soak fell to so many hosts: each counted its own, at the same rate by request."""
+
+    def __init__(self, evidence: Evidence, step: str, hosts: int) -> None:
+        soak = [row for row in evidence.rows(step, "records.jsonl") if row["phase"] == "soak"]
+        self.hosts, self.all = hosts, len(soak)
+        self.ends = [sorted(row["end_ns"] for row in soak if row["prompt"] % hosts == n) for n in range(hosts)]
+        counters = evidence.rows(step, "counters.jsonl")
+        self.base = next(int(float(r["metrics"].get(SERVED, 0))) for r in counters if (r["when"], r["phase"]) == ("before", "soak"))
+
+    def after(self, n: int, before: dict[str, str], metrics: dict[str, str]) -> dict[str, str]:
+        """Return the counters of a host behind the load, from those of all before and behind it."""
+        own = len(self.ends[n])
+        grown = {key: int(float(value)) - int(float(before[key])) for key, value in metrics.items()}
+        return {key: f"{_part(int(float(before[key])), n, self.hosts) + more * own // self.all}.0" for key, more in grown.items()}
+
+    def sample(self, n: int, row: dict[str, Any]) -> dict[str, str]:
+        """Return the metrics of a host's sample, from those of all."""
+        if self.hosts == 1:
+            return dict(row["metrics"])
+        own = {key: str(int(float(value)) * len(self.ends[n]) // self.all) for key, value in row["metrics"].items()}
+        return {**own, SERVED: str(_part(self.base, n, self.hosts) + bisect_right(self.ends[n], row["mono_ns"]))}
 
 
 def _bring_account(evidence: Evidence, step: str, host: str, engine: dict[str, Any], account: list[dict[str, Any]]) -> None:

@@ -79,10 +79,10 @@ def planned_disturbances(spec: StepSpec) -> dict[str, Any]:
     return {"injections": rows} if rows else {}
 
 
-def asked(n: int, spec: StepSpec) -> int:
-    """Return the prompt number of the n-th request of a soak: one window of the sentinel, then the rotation, round and round."""
-    rotating, window = sum(int(t["requests"]) for t in spec.params["tiers"]), int(spec.params["sentinel"]["prefixes"]) + 1
-    return rotating + n if n < window else (n - window) % rotating
+def asked(n: int, spec: StepSpec, hosts: int = 1) -> int:
+    """Return the prompt number of the n-th request of a soak: a window of the sentinel of each engine host, then the rotation, round and round."""
+    rotating, window = sum(int(t["requests"]) for t in spec.params["tiers"]), hosts * (int(spec.params["sentinel"]["prefixes"]) + 1)
+    return -(-rotating // hosts) * hosts + n if n < window else (n - window) % rotating
 
 
 class Soak(Job):
@@ -96,8 +96,9 @@ class Soak(Job):
 
     def write(self) -> None:
         tier, period = int(self.spec.params["tier"]), float(self.spec.params["telemetry_s"])
-        rotating = self.plan.workload.requests(tier)
-        self.store([(None, index) for index in range(rotating + int(self.spec.params["sentinel"]["prefixes"]))])
+        rotating, hosts = self.plan.workload.requests(tier), self.truth.engine_hosts
+        behind, prefixes = -(-rotating // hosts) * hosts, int(self.spec.params["sentinel"]["prefixes"])
+        self.store([(None, index) for index in (*range(rotating), *range(behind, behind + hosts * prefixes))])
         self.cool()
         began = self.now
         until = began + int(self.seconds * SECOND)
@@ -115,7 +116,7 @@ class Soak(Job):
         for row in (r for r in self.records if r["phase"] == "soak"):
             if self.truth.fails(row["prompt"]):
                 row.update(error={"kind": "stream_error", "message": "KV transfer failed"}, first_text_ns=None, usage=None, finish_reason=None)
-            row["prompt"] = asked(row["prompt"], self.spec)
+            row["prompt"] = asked(row["prompt"], self.spec, hosts)
         self.scrape("after", "soak", tier)
         ends = sorted(row["end_ns"] for row in self.records if row["phase"] == "soak")
         telemetry = []
@@ -151,15 +152,18 @@ class Soak(Job):
         soak = [row for row in self.records if row["phase"] == "soak"]
         sentinel = [row for row in soak if row["prompt"] >= rotating]
         self.phase("soak", tier, began, seconds=self.seconds, requests=len(soak), rotate_prefixes=rotating, spacing_ns=0)
-        window = {
-            "window": 0,
-            "from_ns": began,
-            "requests": len(sentinel),
-            "failed": sum(row["error"] is not None for row in sentinel),
-            "ttft_p50_ns": 5_000_000,
-            "compared": 16,
-            "other_answers": [],
-            "hits_of_never_stored": [],
-        }
-        seen = {"wall_ns": WALL + began, "mono_ns": began, "boot_id": BOOT, "kind": "sentinel", "detail": window}
-        self.finish([], telemetry=telemetry, events=[seen])
+        seen = []
+        for place in range(hosts):
+            own = [row for row in sentinel if row["prompt"] % hosts == place]
+            window = {
+                "window": 0,
+                "from_ns": began,
+                "requests": len(own),
+                "failed": sum(row["error"] is not None for row in own),
+                "ttft_p50_ns": 5_000_000,
+                "compared": 16,
+                "other_answers": [],
+                "hits_of_never_stored": [],
+            }
+            seen.append({"wall_ns": WALL + began, "mono_ns": began, "boot_id": BOOT, "kind": "sentinel", "detail": window})
+        self.finish([], telemetry=telemetry, events=seen)

@@ -25,15 +25,15 @@ def calm_log(evidence: Evidence) -> Evidence:
     for row in (row for row in evidence.rows("soak", "records.jsonl") if row["phase"] == "soak"):
         low, high = loads.get(row["boot_id"], (row["sent_ns"], row["end_ns"]))
         loads[row["boot_id"]] = min(low, row["sent_ns"]), max(high, row["end_ns"])
-    there: dict[str, Mapping[str, Any]] = {}
+    there: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in evidence.rows("soak", "telemetry.jsonl"):
         if row.get("on"):
-            there[row["boot_id"]] = {**row["on"], "ahead": row["on"]["mono_ns"] - row["mono_ns"]}
+            there.setdefault(row["boot_id"], {})[row["on"]["host"]] = {**row["on"], "ahead": row["on"]["mono_ns"] - row["mono_ns"]}
     rows: list[dict[str, Any]] = []
     for boot, (low, high) in loads.items():
         for n, moment in enumerate((low - ASIDE, (low + high) // 2, high + ASIDE)):
             rows.append(reading(moment, boot, begins=not n, read=_stamps(moment, boot.partition("+")[0])))
-            if on := there.get(boot):
+            for on in there.get(boot, {}).values():
                 asked = {"host": on["host"], "boot_id": on["boot_id"], "mono_ns": moment + on["ahead"], "asked_ns": moment, "answered_ns": moment}
                 rows.append(reading(moment, boot, host=on["host"], begins=not n, read=_stamps(moment + on["ahead"], on["boot_id"]), on=asked))
     evidence.files[evidence.path("soak", FILE)] = journal(rows)

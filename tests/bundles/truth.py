@@ -42,6 +42,7 @@ class Truth:
     """What is true in the simulated world. Times in milliseconds a unit of concurrency."""
 
     engine: str = "vllm"  # whose counters are on the page: vllm or sglang
+    engine_hosts: int = 1  # that share the load of a soak
     drop: float = 0.30  # of the candidate's TTFT against the baseline's
     baseline_ms: float = 17.0
     recompute_ms: float = 28.0

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from app.audit.chain import verify
-from app.engagements.drivers import soak_refusal
 from app.engagements.file import read_file
 from app.engagements.models import Engagement
 from app.engagements.usecases import board, create_engagement, overview, warning_of
@@ -133,14 +132,6 @@ def test_a_load_generator_of_its_own_is_told_where_the_attendant_of_the_engines_
     assert inventory.members(ATTENDED) == ["gpu02"]
     assert inventory.hostvars["gpu02"]["qg_attend"] == {"address": "127.0.0.2", "port": 18460}
     assert build(code="X", targets=read_file(DEMO).targets, state_dir=state).members(ATTENDED) == []
-
-
-def test_a_soak_of_several_engine_hosts_is_refused_before_it_starts_and_no_other_gate_is() -> None:
-    hosts = {name: {"groups": ["engine"]} for name in ("gpu02", "gpu03")} | {"load01": {"groups": ["loadgen"]}}
-    assert "gpu02, gpu03" in str(soak_refusal("G4", {"hosts": hosts}))
-    assert [soak_refusal(gate, {"hosts": hosts}) for gate in ("G1", "G2", "G3")] == [None, None, None]
-    assert soak_refusal("G4", {"hosts": {name: host for name, host in hosts.items() if name != "gpu03"}}) is None
-    assert soak_refusal("G4", {"hosts": {**hosts, "gpu02": {"groups": ["engine", "loadgen"]}}}) is None
 
 
 def test_cells_are_measured_on_an_engine_host_that_another_host_drives() -> None:

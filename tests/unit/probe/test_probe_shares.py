@@ -121,7 +121,6 @@ TWO = [{"host": name, **PLACE, "engine": job_spec("j", 1)["engine"]} for name in
         ({"attendants": [TWO[0], TWO[0]]}, "a host of its own"),
         ({"attendants": [{**TWO[0], "host": "gpu01"}]}, "other than the job's"),
         ({"attendants": [TWO[0], {"host": "gpu03", **PLACE}]}, r"attendants\[1\].engine is missing"),
-        ({"attendants": TWO, "kind": "soak"}, "have one engine host"),
         ({"attendants": TWO, "cells": [{"cell": "client", "file": "client-a.json", "argv": ["a"], "result": "a"}]}, "have one engine host"),
     ],
 )

@@ -28,7 +28,8 @@ from probe.job_main import Job
 PATIENCE_S = 0.2  # what takes longer gets a ticket, so that no request is a long one
 CONNECTIONS, IDLE_S = 16, 60.0
 TICKETS = 16
-OUTCOMES = ("done", "error", "stopped")
+PARTED = "parted"  # the soak that is served lost another engine host: what ends by silence elsewhere ends so here at once
+OUTCOMES = ("done", "error", "stopped", PARTED)
 
 
 class Task:
@@ -183,9 +184,11 @@ def run_attend(job: Job, key: bytes) -> None:
         server.shutdown()
         server.server_close()
         job.journals.put("asked.jsonl", {"verb": "end", "outcome": attendant.outcome or None, "strangers": attendant.refused})
-        attendant.undo(engine_too)
+        attendant.undo(engine_too or attendant.outcome == PARTED)
     if attendant.outcome == "stopped":
         raise Ended("stopped", "The job that was served was stopped.")
+    if attendant.outcome == PARTED:
+        raise ProbeError("silence", "The job's driver lost an engine host and let go of this one; the engine was ended.")
     if attendant.outcome != "done":
         raise ProbeError("served", "The job that was served did not end as done; its own exit.json says why.")
 

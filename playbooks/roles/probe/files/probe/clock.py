@@ -21,9 +21,9 @@ def boot_id() -> str:
     return _BOOT[0]
 
 
-def both(here: str, there: str) -> str:
-    """Return the name of what two boots have in common, HERE+THERE: the driver's and that of the engine's host. A reboot of either ends it."""
-    return "%s+%s" % (here, there)
+def together(*boots: str) -> str:
+    """Return the name of what boots have in common, DRIVER+ENGINE+...: the driver's and those of the engine hosts. A reboot of any ends it."""
+    return "+".join(boots)
 
 
 def boot_wall_ns() -> int:

@@ -13,13 +13,13 @@ import select
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from probe.account import Account
 from probe.clock import mono_ns
 from probe.prompts import Shot
 from probe.receipt import ANCILLARY, Receipts
-from probe.shares import Shares
+from probe.shares import Apart, Shares
 from probe.slot import Slot, Target, code_text, progress, quiet
 from probe.ticker import Ticker
 from probe.wire import BadAnswer
@@ -62,7 +62,7 @@ class ClosedLoop:
         self._stopping_ns: Optional[int] = None
         self._stop_reason = ""
 
-    def run(self, shots: Iterator[Shot]) -> Dict[str, Any]:
+    def run(self, shots: Union[Iterator[Shot], Apart]) -> Dict[str, Any]:
         """Send every shot. Return {lags: Histogram of ns, receipts, cpu_s, wall_s, stopped: reason or None}; the records went to `on_record`."""
         self._shares = Shares(shots, self._places)
         for slot in self._slots:

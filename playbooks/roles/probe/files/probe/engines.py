@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type
 from probe.engine import Engine
 from probe.errors import Ended, ProbeError
 from probe.job_main import Job
+from probe.shares import Part
 from probe.slot import Target
 
 T = TypeVar("T")
@@ -32,6 +33,10 @@ class Engines:
 
     def __len__(self) -> int:
         return len(self.all)
+
+    def part(self, engine: Engine) -> Part:
+        """Return an engine's place among these, as what shares a load is told."""
+        return Part(engine.place, len(self.all), engine.name)
 
     @property
     def only(self) -> Engine:

@@ -19,7 +19,7 @@ from probe.engine_log import bound_of
 from probe.errors import Ended, ProbeError
 from probe.files import dumps, load_spec, reserve, write_json
 from probe.journal import Journals
-from probe.reboot import Earlier
+from probe.reboot import PARTED, Earlier
 
 COMMON = ("phases.jsonl", "records.jsonl", "coldness.jsonl", "counters.jsonl")
 SOAK = ("telemetry.jsonl", "events.jsonl", "health.jsonl", "kernel.jsonl")
@@ -78,19 +78,19 @@ class Job:
 
     @property
     def boot_id(self) -> str:
-        """Return the boot that what is recorded belongs to: the host's, of a soak of two hosts that of both (probe.clock.both)."""
+        """Return the boot that what is recorded belongs to: the host's, of a soak of several hosts those of all (probe.clock.together)."""
         return self.journals.boot_id
 
-    def beside(self, there: str) -> None:
-        """Let a soak stamp its rows by the boot of the engine's host, too: what a reboot of either host parts is no stretch of one clock.
+    def beside(self, *there: str) -> None:
+        """Let a soak stamp its rows by the boots of the engine hosts, too: what a reboot of any host parts is no stretch of one clock.
 
-        A pair of boots that is on record already ends the job: within one boot of both hosts nobody can tell a site's fault from ours.
+        Boots that are on record together already end the job: within one boot of all hosts nobody can tell a site's fault from ours.
         """
-        pair = clock.both(clock.boot_id(), there)
+        pair = clock.together(clock.boot_id(), *there)
         if pair in self.earlier.stretches:
             raise ProbeError(
                 "attendant",
-                "The attendant was lost and neither host has rebooted since. Within one boot nobody can tell a site's fault from the product's, so "
+                "The attendant was lost and no host has rebooted since. Within one boot nobody can tell a site's fault from the product's, so "
                 "the soak does not go on; what was recorded is kept and judged.",
             )
         self.journals.boot_id = pair
@@ -232,11 +232,13 @@ def _on_the_engines_hosts(job: Job, key: bytes, work: Callable[[Job, List[Any]],
         if not away:
             hosts.append(LocalHost(job.spec, job.folder))
         if away and job.kind == "soak":
-            job.beside(hosts[0].boot_id)
+            job.beside(*(host.boot_id for host in hosts))
         work(job, hosts)
         outcome = "done"
-    except Ended as error:
-        outcome = "stopped" if error.kind == "stopped" else "error"
+    except ProbeError as error:
+        outcome = "stopped" if isinstance(error, Ended) and error.kind == "stopped" else "error"
+        if job.kind == "soak" and error.kind == PARTED["soak"]:
+            outcome = "parted"  # a host was lost: the others wait with us for whether it rebooted
         raise
     finally:
         for host in hosts:

@@ -99,8 +99,8 @@ def _attendants(problems: List[str], spec: Dict[str, Any]) -> None:
         elif len(rows) > 1:
             problems.append("attendants[%d].engine is missing: of several hosts each has an engine of its own" % n)
     cells = [row.get("cell") for row in spec.get("cells") or [] if isinstance(row, dict)]
-    if len(rows) > 1 and (spec.get("kind") == "soak" or cells):
-        problems.append("a soak, cells and third-party clients have one engine host, and attendants lists %d" % len(rows))
+    if len(rows) > 1 and cells:
+        problems.append("cells and third-party clients have one engine host, and attendants lists %d" % len(rows))
 
 
 def _place(problems: List[str], part: Dict[str, Any], where: str) -> None:

@@ -63,24 +63,25 @@ def store_bytes(spec: Dict[str, Any], stored: int) -> Optional[int]:
     return int(written_tokens(spec, stored) * token) if known else None
 
 
-def require_larger_than_caches(spec: Dict[str, Any], engine: Dict[str, Any]) -> None:
+def require_larger_than_caches(spec: Dict[str, Any], engine: Dict[str, Any], prefixes: Optional[int] = None, host: Optional[str] = None) -> None:
     """Refuse a soak whose rotating prefixes fit into what lies above the external tier, where that is known: the tier would serve nothing.
 
     `engine`: what it says of itself (engine.json). `engine.caches` of the job file: {l0: the accelerator's cache answers, l1_bytes: what host
-    memory keeps, of all workers}.
+    memory keeps, of all workers}. `prefixes`: how many of the rotation are this engine's, by default all; `host`: its host, where it is one of
+    several.
     """
-    caches = spec["engine"].get("caches") or {}
+    caches, rotated = spec["engine"].get("caches") or {}, int(spec["soak"]["rotate_prefixes"]) if prefixes is None else prefixes
     blocks, block, token = (engine.get(key) for key in ("num_gpu_blocks", "block_tokens", "kv_bytes_per_token"))
     held = int(blocks) * int(block) if caches.get("l0") and blocks and block else 0
     if caches.get("l1_bytes") and token:
         held += int(caches["l1_bytes"]) // int(token)
-    asked = int(spec["soak"]["rotate_prefixes"]) * int(spec["workload"]["context_tokens"])
+    asked = rotated * int(spec["workload"]["context_tokens"])
     if held and asked <= held:
         raise Refused(
             "fits_in_cache",
-            "The soak rotates %d prefixes, %d tokens, and the engine's caches above the external tier hold %d tokens: they would serve it. Let the "
+            "The soak rotates %d prefixes%s, %d tokens, and the engine's caches above the external tier hold %d tokens: they would serve it. Let the "
             "plan ask for more or longer prefixes (workload.requests_per_run, context_tokens), or make the caches smaller (targets.offload.l0.blocks "
-            "and l1). The soak was not started." % (int(spec["soak"]["rotate_prefixes"]), asked, held),
+            "and l1). The soak was not started." % (rotated, " on %s" % host if host else "", asked, held),
         )
 
 
@@ -93,7 +94,7 @@ def journal_bytes(spec: Dict[str, Any]) -> int:
     soak, seconds = spec["soak"], float(spec["soak"]["seconds"])
     most = float(soak["tier"]) * REQUESTS_PER_S
     requests = float(soak.get("request_cap") or seconds * min(most, float(soak.get("requests_per_s") or most)))
-    return _samples_bytes(soak) + int(requests * REQUEST_BYTES)
+    return _samples_bytes(soak) * max(1, len(spec.get("attendants") or ())) + int(requests * REQUEST_BYTES)
 
 
 def default_quota(soak: Optional[Dict[str, Any]]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from probe import VERSION
 from probe.calibrate import calibrate
@@ -18,6 +18,7 @@ from probe.open_loop import Arrivals, OpenLoop
 from probe.prompts import Prompts, Shot, tier_label
 from probe.receipt import Receipts
 from probe.reset import verified_reset
+from probe.shares import Apart
 
 CANARY = "canary"
 Cooled = Tuple[Dict[str, Any], List[Dict[str, Any]], bool]  # detail of the phase, lines of coldness.jsonl, and whether the engine is as it must be
@@ -43,7 +44,7 @@ class Session:
 
     @property
     def engine(self) -> Engine:
-        """Return the engine of a job that has one engine host by its kind: a soak, or cells."""
+        """Return the engine of a job whose cells are measured on its one engine host."""
         return self.engines.only
 
     @property
@@ -69,10 +70,10 @@ class Session:
             self._ports += [dict(one, when=when) for one in told]
             self.job.write_own("ports.json", {"readings": self._ports})
 
-    def send(self, shots: Iterable[Shot], concurrency: int, measured: bool = False, **options: Any) -> List[Dict[str, Any]]:
+    def send(self, shots: Union[Iterable[Shot], Apart], concurrency: int, measured: bool = False, **options: Any) -> List[Dict[str, Any]]:
         """Send shots in a closed loop; every record goes to the journal. Return a short form of each: {error, usage, ...}.
 
-        Shots given as a list are complete bodies; a generator makes them while the loop runs (soak only).
+        Shots given as a list are complete bodies; generators, one for each engine host, make them while the loop runs (soak only).
         """
         brief: List[Dict[str, Any]] = []
         journals, progress = self.job.journals, self.job.progress
@@ -92,7 +93,7 @@ class Session:
         place = (self.targets, concurrency, self.timeout_s, keep, self.job.why_stop)
         arrivals = self.workload.get("arrivals") if measured else None
         loop = OpenLoop(Arrivals(arrivals, self.prompts.seed), *place, **options) if arrivals else ClosedLoop(*place, **options)
-        result = loop.run(iter(shots))
+        result = loop.run(shots if isinstance(shots, Apart) else iter(shots))
         if measured:
             self._lags.merge(result["lags"])
             self._receipts.merge(result["receipts"])

@@ -7,16 +7,38 @@ n modulo their number, in every run. So each host has an even share of every tie
 from __future__ import annotations
 
 from collections import deque
-from typing import Deque, Iterator, List, Optional
+from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Union
 
 from probe.prompts import Shot
+
+
+class Part(NamedTuple):
+    """One engine host of those that share a load: its number, how many they are, and its name where they are several."""
+
+    place: int = 0
+    places: int = 1
+    name: Optional[str] = None
+
+    @property
+    def named(self) -> Dict[str, Any]:
+        """Return {host: name} for what is on record of this host, nothing of the only one."""
+        return {"host": self.name} if self.places > 1 else {}
+
+    def of(self, count: int) -> int:
+        """Return how many of so many prompts are this host's."""
+        return len(range(self.place, count, self.places))
+
+
+class Apart(List[Iterator[Shot]]):
+    """The shots of each host by themselves, for a load without an end: a faster host must not make the prompts of a slower one pile up."""
 
 
 class Shares:
     """The shots of one phase, given out host by host. With one host it is their order and nothing else."""
 
-    def __init__(self, shots: Iterator[Shot], places: int) -> None:
-        self._shots: Optional[Iterator[Shot]] = shots
+    def __init__(self, shots: Union[Iterator[Shot], Apart], places: int) -> None:
+        self._apart: List[Optional[Iterator[Shot]]] = list(shots) if isinstance(shots, Apart) else []
+        self._shots: Optional[Iterator[Shot]] = None if isinstance(shots, Apart) else shots
         self._waiting: List[Deque[Shot]] = [deque() for _ in range(places)]
 
     def place_of(self, shot: Shot) -> int:
@@ -25,6 +47,8 @@ class Shares:
 
     def take(self, place: int) -> Optional[Shot]:
         """Return the next shot of a host, None when it has had all of its share. What comes before and is another's waits for that one."""
+        if self._apart:
+            return self._own(place)
         if self._waiting[place]:
             return self._waiting[place].popleft()
         while True:
@@ -32,6 +56,13 @@ class Shares:
             if shot is None or self.place_of(shot) == place:
                 return shot
             self._waiting[self.place_of(shot)].append(shot)
+
+    def _own(self, place: int) -> Optional[Shot]:
+        supply = self._apart[place]
+        shot = next(supply, None) if supply is not None else None
+        if shot is None:
+            self._apart[place] = None
+        return shot
 
     def next(self) -> Optional[Shot]:
         """Return the next shot, whosever it is; None when there is no more."""
@@ -43,4 +74,4 @@ class Shares:
     @property
     def empty(self) -> bool:
         """Tell whether every shot was given out."""
-        return self._shots is None and not any(self._waiting)
+        return self._shots is None and not any(self._waiting) and not any(self._apart)

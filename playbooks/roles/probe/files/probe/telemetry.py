@@ -1,4 +1,4 @@
-"""What a soak keeps an eye on, in a thread of its own: the engine's process, the host, the KV directories, fatal counters.
+"""What a soak keeps an eye on, in a thread for each engine host: the engine's process, the host, the KV directories, fatal counters.
 
 A dead or replaced engine is an event. After a crash it is started again through the job's control command, so that the load can go on
 and the judge sees the whole window; that it happened stays recorded, and what it means is the judge's question.
@@ -11,12 +11,13 @@ import time
 from typing import Any, Dict, Optional
 
 from probe import metrics
+from probe.engine import Engine
 from probe.engine_counters import IN_USE, LOAD_FAILURES, OWN_HITS, PROMPT, RUNNING, SERVED, STORE_BYTES, STORED_TOKENS, TIER_HITS, WAITING
 from probe.engine_host import GRACE_S
 from probe.errors import Ended, ProbeError
 from probe.job_main import Job
 from probe.kernel_log import of_job
-from probe.session import Session
+from probe.shares import Part
 
 LOOK_S = 0.25
 WANTED = (RUNNING, WAITING, IN_USE, PROMPT, OWN_HITS, TIER_HITS, LOAD_FAILURES, STORE_BYTES, STORED_TOKENS, SERVED)
@@ -30,13 +31,14 @@ OTHERS = (
 
 
 class Telemetry:
-    """The watching thread of one soak."""
+    """The watching thread of one engine host of a soak. Of several each event bears the host's name; a sample bears it in `on` anyhow."""
 
-    def __init__(self, job: Job, session: Session) -> None:
-        self._job, self._session, self._engine, self._host = job, session, session.engine, session.host
-        self._own = None if session.host.same_clock else of_job(job.spec)  # of the load generator, where the engine's host is another
+    def __init__(self, job: Job, engine: Engine, part: Part) -> None:
+        self._job, self._engine, self._host, self._part = job, engine, engine.host, part
+        # The load generator reads its own log once, where it is no engine host itself.
+        self._own = of_job(job.spec) if part.place == 0 and not engine.host.same_clock else None
         self._ended = threading.Event()
-        self._known = session.engine.process()
+        self._known = engine.process()
         self._down = False
         self._starter: Optional[threading.Thread] = None
         self._thread = threading.Thread(target=self._work, name="telemetry", daemon=True)
@@ -102,7 +104,7 @@ class Telemetry:
             self._ended.wait(5)
 
     def _event(self, kind: str, detail: Dict[str, Any]) -> None:
-        self._job.journals.put("events.jsonl", {"kind": kind, "detail": detail})
+        self._job.journals.put("events.jsonl", {"kind": kind, "detail": dict(detail, **self._part.named)})
 
     def _sample(self) -> None:
         row: Dict[str, Any] = self._host.sample()
