@@ -83,7 +83,7 @@ def _check_place(path: str, host: Mapping[str, Any], attended: bool, engine: Map
 
 
 def check_shares(targets: Mapping[str, Any], plan: Plan, problems: Problems) -> None:
-    """Refuse what several engine hosts of one load generator cannot share: cells, and another sealed number of instances than they have together."""
+    """Refuse another sealed number of instances than the engine hosts of one load generator have together."""
     hosts, each = attended_hosts(targets), targets["engine"].get("instances", 1)
     sealed = plan.platform.layout.instances
     if len(hosts) > 1 and isinstance(each, int) and sealed != len(hosts) * each:
@@ -93,11 +93,4 @@ def check_shares(targets: Mapping[str, Any], plan: Plan, problems: Problems) -> 
             "Seal that number, or change the hosts.",
             f"封存值为 {sealed}，而负载由 {len(hosts) * each} 个实例分担：{'、'.join(hosts)} 各 {each} 个（targets.engine.instances）。"
             "请封存该数，或更改主机。",
-        )
-    if len(hosts) > 1 and plan.workload.cells:
-        listed = ", ".join(plan.workload.cells)
-        problems.add(
-            "plan.workload.cells",
-            f"{listed} are measured on one engine host, and {len(hosts)} share the load: {', '.join(hosts)}. Leave them out.",
-            f"{listed} 在一台引擎主机上测量，而负载由 {len(hosts)} 台分担：{'、'.join(hosts)}。请删去。",
         )

@@ -31,6 +31,19 @@ def engine_of(pack: Pack, host: str) -> Any:
     return row.get("engine", pack.job.get("engine"))
 
 
+def cells_of(pack: Pack, host: str) -> list[Any]:
+    """Return the cells that the job was given for an engine host: its own where there are several, else the job's."""
+    row = next((row for row in attendants(pack) if row.get("host") == host), {})
+    listed = row.get("cells", pack.job.get("cells"))
+    return listed if isinstance(listed, list) else []
+
+
+def host_of_cell(row: Mapping[str, Any]) -> str | None:
+    """Return the engine host that a line of cells.jsonl is of, where it names one."""
+    named = next((name for name in (row.get("host"), at(row, "on", "host"), at(row, "on_before", "host")) if name is not None), None)
+    return None if named is None else str(named)
+
+
 def folders_of(pack: Pack) -> dict[str | None, list[str]]:
     """Return, of each of these hosts, the folders that the job gave to its engine: of its KV, and of its configuration."""
     found: dict[str | None, list[str]] = {}

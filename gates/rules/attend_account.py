@@ -13,7 +13,7 @@ from typing import Any
 from gates.bundle import Bundle
 from gates.model import Problem, StepSpec
 from gates.readers.boots import engine_of as boot_of_engine
-from gates.readers.places import engine_of, hosts_of
+from gates.readers.places import cells_of, engine_of, hosts_of
 from gates.readers.run_pack import Pack
 from gates.readers.strict import Reader, at, count
 from gates.text import Text
@@ -62,7 +62,7 @@ def read_account(bundle: Bundle, step: StepSpec, pack: Pack, host: str, found: l
     boots = [*(_earlier(reader) if step.params["kind"] == "soak" else ()), boot]
     for name, wrong in (
         ("job.json", job.get("job") != pack.job.get("job") or job.get("kind") != "attend" or job.get("host") != host),
-        ("job.json", job.get("engine") != engine_of(pack, host) or (job.get("cells") or []) != _measured_there(pack)),
+        ("job.json", job.get("engine") != engine_of(pack, host) or (job.get("cells") or []) != _measured_there(pack, host)),
         ("exit.json", end.get("outcome") != "done" or end.get("job") != pack.job.get("job")),
         ("pack.json", bool(told["pack.json"]) and told["pack.json"].get("job") != pack.job.get("job")),  # one that is missing is listed by identity
         ("started", not isinstance(boot, str) or not boot or boot != end.get("boot_id")),
@@ -96,10 +96,9 @@ def _earlier(reader: Reader) -> Iterator[Any]:
         yield at(reader.document(f"started.{n}"), "boot_id")
 
 
-def _measured_there(pack: Pack) -> list[Any]:
+def _measured_there(pack: Pack, host: str) -> list[Any]:
     """Return the cells of a run that the engine's host has its part in, as the driver's job file names them."""
-    cells = pack.job.get("cells")
-    return [row for row in cells if at(row, "cell") != CLIENT] if isinstance(cells, list) else []
+    return [row for row in cells_of(pack, host) if at(row, "cell") != CLIENT]
 
 
 def process_of(value: Any) -> tuple[int | None, int | None, Any] | None:

@@ -58,8 +58,9 @@ def _line(cell: str, arm: str, runs: tuple[Run, ...], rows: dict[str, list[Row]]
         for row in (row for row in rows[run.key] if row.get("cell") == cell):
             problem = row.get("problem")
             told = tell(row) if problem is None and row.get("cold") is True else None
-            values[run.key] = told[1] if told else None
-            said.append(_ONE.fill(r=run.key, t=told[0] if told else _NOT.fill(p=str(problem)[:200] if problem else _ODD)))
+            name = " ".join([run.key, *([str(row["host"])] if "host" in row else [])])  # of several engine hosts each by itself
+            values[name] = told[1] if told else None
+            said.append(_ONE.fill(r=name, t=told[0] if told else _NOT.fill(p=str(problem)[:200] if problem else _ODD)))
     if said:
         whole = Text("; ".join(one.en for one in said), "；".join(one.zh for one in said))
         text = _LINE.fill(a=arm, s=whole)

@@ -20,7 +20,7 @@ from gates import g2_baseline, g4_soak
 from gates.judge import judge
 from gates.model import StepKind, StepSpec
 from gates.plan import Plan, parse_plan
-from lanes.playbooks.test_two_hosts import check, holds, packs_of
+from lanes.playbooks.test_two_hosts import CELLS, check, holds, packs_of
 from lanes.playbooks.test_two_hosts import plan as plan_of_one
 from tests.bundles.evidence import Evidence
 from tests.bundles.truth import merged
@@ -33,8 +33,7 @@ KEY = "7c" * 32
 
 
 def plan() -> Plan:
-    alone = {"workload": {"cells": []}}  # cells of several engine hosts are refused
-    return parse_plan(merged(plan_of_one().data, {"platform": {"layout": {"instances": len(ENGINES)}}}, alone))
+    return parse_plan(merged(plan_of_one().data, {"platform": {"layout": {"instances": len(ENGINES)}}}))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +54,7 @@ def lab() -> Iterator[PlaybookLab]:
 def variables(lab: PlaybookLab, step: StepSpec, attempt: str, fence: int, **engine: Any) -> dict[str, Any]:
     given = {"key": step.key, "timeout_s": step.timeout_s, **step.params}
     gate = "G4" if step.params["kind"] == "soak" else "G2"
-    known = lab.variables(given, attempt={"fence": fence, "gate": gate, "id": attempt})
+    known = lab.variables(given, attempt={"fence": fence, "gate": gate, "id": attempt}, site={"cells": CELLS})
     known["site"]["engine"]["physics"]["hbm_tokens"] = 65536
     known["site"]["engine"].update(engine)
     return {**known, "plan": json.loads(plan().canonical()), "step": given, "job": {"id": f"{attempt}-{step.key}", "offsets": {}, "attend_key": KEY}}
@@ -116,6 +115,8 @@ def test_two_engine_hosts_share_a_load_in_one_window_and_each_bears_out_its_part
         assert max(begin for begin, _ in window) < min(end for _, end in window)  # side by side, not one after the other
     assert {row["on"]["host"] for row in rows(found, "run-1", "counters.jsonl")} == set(ENGINES)
     assert len({row["engine"]["pid"] for row in rows(found, "run-1", "coldness.jsonl") if row["when"] == "after_cool"}) == 2
+    cells = rows(found, "run-1", "cells.jsonl")
+    assert [(row["cell"], row["host"], row["on"]["host"], row["cold"]) for row in cells] == [(kind, h, h, True) for kind in CELLS for h in ENGINES]
     document = judge(found.bundle())
     assert check(document, "g2.evidence")["verdict"] == "pass", check(document, "g2.evidence")["reason"]
     holds(document)

@@ -10,7 +10,7 @@ from tests.unit.probe.kit import ROOT
 
 sys.path.insert(0, str(ROOT / "playbooks" / "roles" / "arm" / "filter_plugins"))
 from arm_attend import arm_attend, arm_driven
-from arm_job import arm_job, kv_bytes
+from arm_job import arm_job, cells_parts, kv_bytes
 from probe.errors import ProbeError
 from probe.jobspec import check
 from probe.preflight import journal_bytes
@@ -65,6 +65,25 @@ def test_an_attendant_has_the_cells_of_the_job_that_it_serves_but_for_its_client
     with pytest.raises(ProbeError, match="a client drives the engine from the load generator"):
         check({**attendant, "cells": made["cells"]})
     assert check(arm_attend(job(soak_step(parse_plan()), {}), place))["soak"] == {"kernel_log": True}  # by that it goes on after a reboot
+
+
+def test_several_engine_hosts_have_the_cells_with_settings_of_their_own():
+    plan = parse_plan({"workload": {"cells": ["fio", "ib_write_bw"]}})
+    pairs = {name: {"pairs": [{"device": "mlx5_0", "peer": name}]} for name in ("gpu01", "gpu02")}
+    site = {"rack": "lab", "cells": {"fio": {"bytes": 9}, "ib_write_bw": {"by_host": pairs}}}
+    step = run_step(plan, key="run-2", arm="candidate", run_index=2, prompts="g3", store=True)
+    hosts = [{"name": name, "root": f"/{name}", "attend": {"address": f"10.0.0.{n}", "port": 18460}} for n, name in enumerate(pairs, 11)]
+    made = arm_job(ENGINE, {**step.params, "key": step.key}, ATTEMPT, site, {**HOST, **hosts[0]}, {})
+    own = cells_parts([(ENGINE, host) for host in hosts], step.params, site)
+    driven = check(arm_driven(made, "load01", hosts, [made["engine"]] * 2, own))
+    for host, row in zip(hosts, driven["attendants"], strict=True):
+        there = arm_job(ENGINE, {**step.params, "key": step.key}, ATTEMPT, site, {**HOST, **host}, {})
+        assert row["cells"] == check(arm_attend(there, host))["cells"]  # what the judge holds against each other
+        assert [cell["path_prefix"] for cell in row["cells"]] == [[f"/{host['name']}/rack/bin"]] * 2
+        assert row["cells"][1]["pairs"][0]["peer"] == host["name"]
+    with pytest.raises(ProbeError, match=r"attendants\[1\]\.cells must be those of the job"):
+        check({**driven, "attendants": [driven["attendants"][0], {**driven["attendants"][1], "cells": []}]})
+    assert "cells" not in arm_driven(made, "load01", hosts[:1], [made["engine"]], own[:1])["attendants"][0]
 
 
 def test_the_weights_of_a_model_load_are_those_that_the_engine_loads():

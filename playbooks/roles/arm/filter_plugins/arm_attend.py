@@ -34,9 +34,20 @@ def arm_hosts(names: Sequence[str], hostvars: Mapping[str, Any], known: Sequence
     return rows
 
 
-def arm_driven(job: Mapping[str, Any], driver: str, hosts: Sequence[Mapping[str, Any]], engines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the job file for the load generator: the same job, and of each engine host where its attendant listens, and its engine."""
+def arm_driven(
+    job: Mapping[str, Any],
+    driver: str,
+    hosts: Sequence[Mapping[str, Any]],
+    engines: Sequence[Mapping[str, Any]],
+    cells: Sequence[Sequence[Mapping[str, Any]]] = (),
+) -> dict[str, Any]:
+    """Return the job file for the load generator: the same job, and of each engine host where its attendant listens, and its engine.
+
+    `cells` are those of each host; of one host they are the job's own.
+    """
     attendants = [{"host": host["name"], **host["attend"], "engine": dict(engine)} for host, engine in zip(hosts, engines, strict=True)]
+    if len(attendants) > 1 and any(cells):
+        attendants = [{**row, "cells": [dict(cell) for cell in own]} for row, own in zip(attendants, cells, strict=True)]
     return {**job, "host": driver, "attendants": attendants}
 
 

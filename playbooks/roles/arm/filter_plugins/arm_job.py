@@ -127,6 +127,13 @@ def engine_parts(
     return [engine_part(engine, site, host, faults) for engine, host in pairs]
 
 
+def cells_parts(
+    pairs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]], step: Mapping[str, Any], site: Mapping[str, Any]
+) -> list[list[dict[str, Any]]]:
+    """Return the cells of each of these (engine, host), by the host's own settings."""
+    return [_cells(engine, step, site, host).get("cells", []) for engine, host in pairs]
+
+
 def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any], hosts: int = 1) -> int:
     """Return how many bytes of KV this step writes on a host, 0 where the arm has no medium. `hosts` share the load evenly (probe.shares).
 
@@ -235,15 +242,16 @@ def _commands(action: str, site: Mapping[str, Any]) -> dict[str, Any]:
 def _cells(engine: Mapping[str, Any], step: Mapping[str, Any], site: Mapping[str, Any], host: Mapping[str, Any]) -> dict[str, Any]:
     """Return {cells: [...]} with the site's settings of each cell that the plan asks for, in the probe's order; nothing where there is none.
 
-    A setting may be one value for every arm, or {ARM: value} below `by_arm`. A cell that reads the tier has no place in an arm without one.
+    A setting may be one value for all, or differ by arm, {ARM: settings} below `by_arm`, or by engine host, {HOST: settings} below `by_host`. A cell
+    that reads the tier has no place in an arm without one.
     """
     rows = []
     for kind in _CELLS:
         if kind not in (step.get("cells") or ()) or (kind == "tier_read" and not engine["kv_dirs"]):
             continue
         given = dict((site.get("cells") or {}).get(kind) or {})
-        by_arm = given.pop("by_arm", None) or {}
-        row = {"cell": kind, **given, **(by_arm.get(step["arm"]) or {})}
+        by_arm, by_host = given.pop("by_arm", None) or {}, given.pop("by_host", None) or {}
+        row = {"cell": kind, **given, **(by_arm.get(step["arm"]) or {}), **(by_host.get(str(host["name"])) or {})}
         if site.get("rack") and kind in _TOOLS:
             row.setdefault("path_prefix", [f"{host['root']}/rack/bin"])
         loads = engine.get("model_dir")
@@ -317,4 +325,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters of this file."""
-        return {"arm_job": arm_job, "arm_engine_parts": engine_parts, "arm_kv_bytes": kv_bytes}
+        return {"arm_job": arm_job, "arm_engine_parts": engine_parts, "arm_cells_parts": cells_parts, "arm_kv_bytes": kv_bytes}

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Dict, List
 
 from probe import clock, metrics
+from probe.engine import Engine
 from probe.engine_control import tail
 from probe.engine_counters import OWN_HITS, PROMPT, TIER_HITS
 from probe.errors import ProbeError
@@ -29,13 +30,13 @@ STORE, MEASURE = "store", "measure"
 COUNTED = (PROMPT, OWN_HITS, TIER_HITS)
 
 
-def client_cell(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
+def client_cell(session: Session, engine: Engine, spec: Dict[str, Any]) -> Dict[str, Any]:
     """Run a client and keep its result beside the job's own files. Return the row: argv, times of the measuring pass, and what shows it was cold.
 
     `bytes` and `sha256` are those of the result, by which it is known as this run's.
     A client that is absent, fails, hangs or writes nothing raises ProbeError with the end of what it said.
     """
-    engine, job = session.engine, session.job
+    job = session.job
     own = {key: spec[key] for key in ("tool", "tier", "requests", "file")}
     home = os.path.join(job.folder, "client")
     shutil.rmtree(home, ignore_errors=True)
@@ -44,7 +45,7 @@ def client_cell(session: Session, spec: Dict[str, Any]) -> Dict[str, Any]:
         if engine.kv_dirs:
             _run(session, spec, os.path.join(home, STORE))
             engine.wait_idle(job.sleep, stored=True)
-            proof = _cool(session)
+            proof = _cool(session, engine)
         before, started = engine.metrics(), clock.mono_ns()
         argv = _run(session, spec, os.path.join(home, MEASURE))
         ended = clock.mono_ns()
@@ -70,12 +71,12 @@ def _grown(before: Dict[str, str], after: Dict[str, str]) -> Dict[str, str]:
     return {quantity: format(value, "f") for quantity, value in grown.items() if value is not None}
 
 
-def _cool(session: Session) -> Dict[str, Any]:
+def _cool(session: Session, engine: Engine) -> Dict[str, Any]:
     """Start the engine anew over an empty page cache. Return what was resident then, and the processes before and after."""
-    engine, job = session.engine, session.job
+    job = session.job
     before = engine.process()
     engine.control("stop", job.sleep)
-    found = session.host.drop()
+    found = engine.host.drop()
     engine.control("start", job.sleep)
     engine.wait_healthy(job.sleep)
     sums = {key: sum(int(one[key]) for one in found) for key in ("files", "bytes", "resident_bytes")}

@@ -10,7 +10,7 @@ import threading
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, TypeVar
 
 from probe.engine import Engine
-from probe.errors import Ended, ProbeError
+from probe.errors import Ended
 from probe.job_main import Job
 from probe.shares import Part
 from probe.slot import Target
@@ -37,13 +37,6 @@ class Engines:
     def part(self, engine: Engine) -> Part:
         """Return an engine's place among these, as what shares a load is told."""
         return Part(engine.place, len(self.all), engine.name)
-
-    @property
-    def only(self) -> Engine:
-        """Return the engine of a job that has one host of engines, by its kind."""
-        if len(self.all) != 1:
-            raise ProbeError("engine", "This is done with one engine host, and the job has %d." % len(self.all))
-        return self.all[0]
 
     def targets(self) -> List[Target]:
         """Return where requests go: the first instance of each host, the second of each, and so on; so any few slots are spread over the hosts."""

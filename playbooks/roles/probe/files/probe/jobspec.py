@@ -98,9 +98,14 @@ def _attendants(problems: List[str], spec: Dict[str, Any]) -> None:
             _engine(problems, _part(problems, row, "engine"))
         elif len(rows) > 1:
             problems.append("attendants[%d].engine is missing: of several hosts each has an engine of its own" % n)
-    cells = [row.get("cell") for row in spec.get("cells") or [] if isinstance(row, dict)]
-    if len(rows) > 1 and cells:
-        problems.append("cells and third-party clients have one engine host, and attendants lists %d" % len(rows))
+    kinds = [row.get("cell") for row in spec.get("cells") or [] if isinstance(row, dict)]
+    if len(rows) > 1 and CLIENT in kinds:
+        problems.append("third-party clients have one engine host, and attendants lists %d" % len(rows))
+    for n, row in enumerate(rows):
+        own = row.get("cells", spec.get("cells") or [])
+        listed = [one.get("cell") for one in own if isinstance(one, dict)] if isinstance(own, list) else None
+        if listed != kinds and "cells" in row:
+            problems.append("attendants[%d].cells must be those of the job, in its order" % n)
 
 
 def _place(problems: List[str], part: Dict[str, Any], where: str) -> None:

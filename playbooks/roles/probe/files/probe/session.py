@@ -42,16 +42,6 @@ class Session:
         self._cpu_s = self._wall_s = 0.0
         self._ports: List[Dict[str, Any]] = []
 
-    @property
-    def engine(self) -> Engine:
-        """Return the engine of a job whose cells are measured on its one engine host."""
-        return self.engines.only
-
-    @property
-    def host(self) -> Any:
-        """Return the host of that engine."""
-        return self.engine.host
-
     def begin(self) -> None:
         """Write what is known before the first request, and hold the ruler to the truth."""
         if isinstance(self.spec.get("arm"), dict):
