@@ -142,7 +142,8 @@ class _Records:
         part = {"seq": seq, "sent": sent, "first": first, "end": end, "server": column(shape, _SERVER, columns, count)}
         part |= {name: column(shape, path, columns, count) for name, path in _NUMBERS.items()}
         part["failure"] = self._failure(like, sent, first, end)
-        part["host"] = self._hosts([word.decode("ascii") for word in columns[shape.places[_HOST]]] if _HOST in shape.places else [None] * count)
+        named = shape.places.get(_HOST)
+        part["host"] = np.full(count, -1, dtype=np.int64) if named is None else self._hosts([word.decode("ascii") for word in columns[named]])
         self._keep(like, part, ~backwards)
 
     def row(self, row: Mapping[str, Any]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,18 +30,21 @@ Write = Callable[[Session], None]
 def chunks(ctx: Ctx, replies: Mapping[str, Mapping[str, Any]], staging: Path) -> tuple[list[Write], dict[str, Any]]:
     """Return the writes for the samples that a poll brought, and the new offsets {journal: bytes}.
 
-    Of the other journals only the offset is kept, so that the target does not send them anew each time: the pack brings them whole.
+    Of the other journals only the offset is kept, so that the target does not send them anew each time: the pack brings them whole. Offsets go by
+    the journal's name, whoever wrote it: of one that several hosts keep (each attendant its account) the least is asked from next time.
     """
     offsets = dict(ctx.current.offsets or {})
     writes: list[Write] = []
     brought = {host: samples.chunks_of(reply, staging, host) for host, reply in replies.items()}
-    names = Counter(name for found in brought.values() for name in found)
+    fetched: dict[str, list[int]] = {}
     for found in brought.values():
         for name, chunk in found.items():
             if name in LIVE:
                 writes += _take(ctx, name, chunk, offsets)
-            elif names[name] == 1:  # offsets go by the journal's name, whoever wrote it
-                offsets[name] = samples.rows_of(chunk, int(offsets.get(name, 0)))[1]
+            else:
+                fetched.setdefault(name, []).append(samples.rows_of(chunk, int(offsets.get(name, 0)))[1])
+    if all(brought.values()):  # a host that brought nothing may have less of it than the others
+        offsets |= {name: min(ends) for name, ends in fetched.items()}
     return writes, offsets
 
 

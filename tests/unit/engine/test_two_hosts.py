@@ -61,8 +61,13 @@ def test_each_host_goes_on_from_its_own_offsets(tmp_path: Path) -> None:
     one = {"from": 0, "to": len(line), "data": line}
     replies = {"load01": {"chunks": {"phases.jsonl": one}}, "gpu01": {"chunks": {"asked.jsonl": one}}}
     assert chunks(ctx, replies, tmp_path)[1] == {"phases.jsonl": len(line), "asked.jsonl": len(line)}
-    replies["gpu01"] = {"chunks": {"phases.jsonl": one}}
-    assert chunks(ctx, replies, tmp_path)[1] == {}  # nobody could tell whose
+
+
+def test_a_journal_that_several_hosts_keep_is_not_sent_anew_by_each_at_every_poll(tmp_path: Path) -> None:
+    ctx: Any = SimpleNamespace(current=SimpleNamespace(offsets={"asked.jsonl": 100}, spec={}, id="s"), attempt=SimpleNamespace(id="a"))
+    brought = {host: {"chunks": {"asked.jsonl": {"from": 100, "to": to, "data": "x\n"}}} for host, to in (("gpu01", 300), ("gpu02", 200))}
+    assert chunks(ctx, brought, tmp_path)[1] == {"asked.jsonl": 200}
+    assert chunks(ctx, {**brought, "gpu02": {}}, tmp_path)[1] == {"asked.jsonl": 100}  # nobody knows how much that host has
 
 
 def test_a_job_has_one_key_of_its_own_which_no_event_may_show(state: Path) -> None:
