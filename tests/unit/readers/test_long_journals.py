@@ -200,3 +200,14 @@ def test_samples_without_their_number_are_named_and_break_nothing(bundle, gone):
     reader = Reader(Files(telemetry=dump(kept)), FOLDER)  # type: ignore[arg-type]
     assert len(read_telemetry(reader, ("aer_fatal",))) == 40
     assert "sequence" in {p.code for p in reader.problems}
+
+
+def test_the_host_that_each_request_went_to_is_read_the_short_way_as_the_strict_way(bundle: Bundle) -> None:
+    names = ["gpu09", "gpu10", None, "gpu-十", 'a "quoted" one', "gpu10"]
+    rows = [decode(line) for line in bundle.bytes(f"{FOLDER}/records.jsonl").decode().splitlines()[:600]]
+    told = [names[n % len(names)] if n > 5 else names[n % 2] for n in range(len(rows))]
+    lines = [json.dumps({**row, **({} if name is None else {"host": name})}, separators=(",", ":")) for row, name in zip(rows, told, strict=True)]
+    found = read_records(Reader(Files(records="".join(f"{line}\n" for line in lines).encode()), FOLDER), "store")  # type: ignore[arg-type]
+    wanted = [name for row, name in zip(rows, told, strict=True) if row["phase"] == "store"]
+    assert wanted.count(None) > 2
+    assert [None if code < 0 else found.hosts[code] for code in found.host.tolist()] == wanted
