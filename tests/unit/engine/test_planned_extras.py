@@ -86,6 +86,15 @@ def test_several_engine_hosts_have_the_cells_with_settings_of_their_own():
     assert "cells" not in arm_driven(made, "load01", hosts[:1], [made["engine"]], own[:1])["attendants"][0]
 
 
+def test_each_engine_host_of_a_soak_needs_room_for_its_share_and_for_a_sentinel_of_its_own():
+    step = soak_step(parse_plan()).params
+    prefixes, sentinel = sum(tier["requests"] for tier in step["tiers"]), step["sentinel"]
+    own = sentinel["prefixes"] + int(step["seconds"] // sentinel["every_s"]) + 1
+    rest = [kv_bytes(ENGINE, {**step, "warmup": 0}, hosts) // (16 * step["context_tokens"]) for hosts in (1, 2)]
+    assert rest[0] - prefixes - own == rest[1] - prefixes // 2 - own  # what is left is the canary's
+    assert 0 <= rest[0] - prefixes - own <= 1
+
+
 def test_the_weights_of_a_model_load_are_those_that_the_engine_loads():
     plan = parse_plan({"workload": {"cells": ["model_load"]}})
     step, loads = run_step(plan, key="run-2", arm="candidate", run_index=2, prompts="g3", store=True), {**ENGINE, "model_dir": "/mnt/array/m"}

@@ -145,7 +145,9 @@ def kv_bytes(engine: Mapping[str, Any], step: Mapping[str, Any], hosts: int = 1)
         return 0
     context = int(step["context_tokens"])
     whole = context + int(step["suffix_tokens"]) + int(step["output_tokens"])
-    stored = _stored(step) * (1 + int(step.get("ahead", 0))) + _windows(step) if step.get("store") else 0
+    # Each of several hosts has a sentinel of its own (probe.sentinel), with all its prefixes.
+    sentinels = _stored(step) - _prefixes(step) + _windows(step)
+    stored = _prefixes(step) * (1 + int(step.get("ahead", 0))) + hosts * sentinels if step.get("store") else 0
     new = int(step.get("warmup", 0))
     if step["kind"] == "run" and not step.get("canary"):
         new += _prefixes(step)
