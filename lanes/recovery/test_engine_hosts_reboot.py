@@ -26,7 +26,8 @@ SOAK = {"seconds": 3, "tier": 4, "telemetry_s": 0.2, "rotate_prefixes": 24, "req
 class Site:
     """A load generator `here` and two engine hosts, each with a root, a boot, and (an engine host) an engine and a medium of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, job: dict[str, Any] | None = None, engine_keys: dict[str, Any] | None = None) -> None:
+        """Prepare the orders of a soak, or of another `job` (parts of its file), with further keys of each engine."""
         self.folder, self.programs = folder, {root: folder / f"{root}.pyz" for root in ("here", *ENGINES)}
         for root, path in self.programs.items():
             path.write_text(IN_A_BOOT.format(sources=str(SOURCES), boot=str(folder / f"{root}.boot"), me=str(path)))
@@ -36,16 +37,18 @@ class Site:
         for name, address in ENGINES.items():
             (folder / f"{name}-engine").mkdir()
             engine, path, port = lab_engine(folder / f"{name}-engine", self.programs[name], tier=FAST, host=address, hbm_tokens=3072)
-            engine["base_url"] = f"http://{address}:{port}"
+            engine.update(engine_keys or {}, base_url=f"http://{address}:{port}")
             write(path, {**json.loads(path.read_text()), "health_url": f"{engine['base_url']}/health"})
             place = {"address": address, "port": free_port()}
             attendants.append({"host": name, **place, "engine": engine, "lost_s": 3.0, "beat_s": 0.2})
             attend = {"schema": 1, "job": JOB, "kind": "attend", "fence": 1, "host": name, "engine": engine, "silence_s": 60.0, "listen": place}
-            attend.update(limits={"disk_quota_bytes": 1 << 22, "deadline_s": 300}, soak={}, attend_key=KEY)
+            attend.update(limits={"disk_quota_bytes": 1 << 22, "deadline_s": 300}, soak=None if job else {}, attend_key=KEY)
+            attend.update({"cells": job["cells"]} if job and "cells" in job else {})
             self.orders[name] = attend
-        told = {"phases": {**PHASES, "canary": False, "chunk_offsets": False}, "arm": {"engine.tier.path": "kv"}}
-        given = {"kind": "soak", "workload": {"seed": SEED, "set": "g4"}, "soak": SOAK, "attendants": attendants}
-        self.orders["here"] = {**job_spec(JOB, 1, host="load01", engine=attendants[0]["engine"], **told, **given), "attend_key": KEY}
+        soak = {"kind": "soak", "workload": {"seed": SEED, "set": "g4"}, "soak": SOAK}
+        soak["phases"] = {**PHASES, "canary": False, "chunk_offsets": False}
+        told = {"arm": {"engine.tier.path": "kv"}, "attendants": attendants, **(job or soak)}
+        self.orders["here"] = {**job_spec(JOB, 1, host="load01", engine=attendants[0]["engine"], **told), "attend_key": KEY}
 
     def ask(self, root: str, verb: str, *words: Any) -> Any:
         return probe(self.programs[root], "job", verb, "--root", self.folder / root, *words)
