@@ -53,6 +53,14 @@ def harms(data: bytes) -> Iterator[tuple[str, Harm]]:
             yield f"{'.'.join(one)} <-> {'.'.join(other)}", functools.partial(exchanged, one=one, other=other)
 
 
+@functools.cache
+def as_they_are_well(gate: str, path: str) -> frozenset[str]:
+    """Return the harms that put null where null stands when nothing is wrong: to take a fault away is no harm."""
+    files = {"g3": breaches.good, "g2": breaches.good_g2, "g4": breaches_g4.load}[gate]().files
+    data = files.get(path, b"{}")
+    return frozenset(f"{'.'.join(keys)} null" for keys in key_paths(data) if "*" not in keys and at(data, keys) is None)
+
+
 def at(data: bytes, path: Path) -> Any:
     value = json.loads(data)
     for key in path:
@@ -107,7 +115,7 @@ def test_no_key_is_one_without_which_a_breach_passes(gate: str, name: str) -> No
         f"{path}: {what}"
         for path, place, of in shares
         for what, harm in list(harms(evidence.files[path]))[place::of]
-        if verdict(harmed(evidence, path, harm)) not in NOT_GOOD
+        if what not in as_they_are_well(gate, path) and verdict(harmed(evidence, path, harm)) not in NOT_GOOD
     ]
     assert passed == []
 
