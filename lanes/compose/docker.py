@@ -105,9 +105,14 @@ def images(build: Path) -> list[str]:
         if (ROOT / name).is_file():
             (context / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, context / name)
-    shutil.copytree(_wheelhouse(), context / "wheelhouse", copy_function=os.link if _same_disk(build) else shutil.copy2)
-    _build(context, "quadgate:lane", "Dockerfile")
+    service(context, "quadgate:lane")
     return stand_ins
+
+
+def service(tree: Path, tag: str) -> None:
+    """Build the service's own image from a tree, the wheels of the lock put beside it."""
+    shutil.copytree(_wheelhouse(), tree / "wheelhouse", copy_function=os.link if _same_disk(tree) else shutil.copy2)
+    _build(tree, tag, "Dockerfile")
 
 
 def _pulled(image: str) -> bool:
@@ -136,8 +141,8 @@ def _wheelhouse() -> Path:
     return given
 
 
-def _same_disk(build: Path) -> bool:
-    return build.stat().st_dev == _wheelhouse().stat().st_dev
+def _same_disk(tree: Path) -> bool:
+    return tree.stat().st_dev == _wheelhouse().stat().st_dev
 
 
 def _build(context: Path, tag: str, file: str) -> None:

@@ -10,8 +10,15 @@ from typing import Any
 import httpx2
 
 from app.demo.inspection import picture
+from lanes.compose.stack import PATIENCE_S, Stack, wait_until
 
 PASSWORD = "correct horse battery 电池"
+PEOPLE = {
+    "li.wei": ("李伟", "vendor", "engineer"),
+    "chen.jing": ("陈静", "vendor", "approver"),
+    "wang.fang": ("王芳", "customer", "approver"),
+    "zhao.lei": ("赵磊", "customer", "engineer"),
+}
 
 
 class Person:
@@ -71,6 +78,12 @@ class Program:
         assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text[-2000:]}"
         return answer.json()
 
+    def bytes(self, path: str) -> bytes:
+        """Return a file."""
+        answer = self.http.get(path)
+        assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text[-2000:]}"
+        return answer.content
+
     def create(self, text: str) -> str:
         """Create an engagement and return its id."""
         answer = self.http.post("/engagements", content=text.encode(), headers={"Content-Type": "application/yaml"})
@@ -89,3 +102,42 @@ class Program:
         with self.http.stream("GET", f"/attempts/{attempt}/stream", timeout=20) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
             return next(line for line in answer.iter_lines() if line)
+
+    def answers(self) -> bool:
+        """Tell whether the API answers."""
+        try:
+            return bool(self.http.get("/engagements").status_code == 200)
+        except Exception:
+            return False
+
+
+def sign_up(stack: Stack) -> dict[str, Person]:
+    """Enter the people of an engagement once everything is healthy, and sign them in."""
+    stack.all_healthy()
+    for login, (name, party, role) in PEOPLE.items():
+        stack.quadgate("user", "add", login, "--name", name, "--party", party, "--role", role, "--password-stdin", given=f"{PASSWORD}\n")
+    certificate = stack.folder / "secrets" / "tls_certificate"
+    return {login: Person(stack.base, certificate, login) for login in PEOPLE}
+
+
+def automation(stack: Stack) -> Program:
+    """Return a program with a token of its own."""
+    token = stack.quadgate("user", "token", "li.wei", "--name", "lane").split()[-1]
+    return Program(stack.base, stack.folder / "secrets" / "tls_certificate", token)
+
+
+def followed(program: Program, people: dict[str, Person], attempt_id: str, strike: Any = None) -> dict[str, Any]:
+    """Follow an attempt to its end; fill in the form that it waits for; strike once when its condition holds."""
+    struck: list[bool] = []
+
+    def over() -> dict[str, Any] | None:
+        attempt = program.get(f"/attempts/{attempt_id}")
+        if attempt["may"]["form"]:
+            people["zhao.lei"].inspect(attempt)
+        if strike is not None and not struck and strike(attempt):
+            struck.append(True)
+        return attempt if attempt["status"] in ("finished", "canceled", "error") else None
+
+    attempt: dict[str, Any] = wait_until(over, PATIENCE_S, lambda: program.get(f"/attempts/{attempt_id}")["steps"])
+    assert strike is None or struck, attempt["problem"] or attempt["steps"]
+    return attempt

@@ -2,70 +2,37 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lanes.compose import docker
-from lanes.compose.people import PASSWORD, Person, Program
-from lanes.compose.stack import Stack, wait_until
+from lanes.compose.people import Person, Program, automation, followed, sign_up
+from lanes.compose.stack import LONG_LIVED, PATIENCE_S, Stack, wait_until
 from lanes.conftest import short_engagement
 
-PATIENCE_S = 900.0
-PEOPLE = {
-    "li.wei": ("李伟", "vendor", "engineer"),
-    "chen.jing": ("陈静", "vendor", "approver"),
-    "wang.fang": ("王芳", "customer", "approver"),
-    "zhao.lei": ("赵磊", "customer", "engineer"),
-}
 JUDGED = ("pass", "inconclusive", "invalid", "fail")  # a busy machine is no calm site; that it was judged is what is asked here
-LONG_LIVED = ("postgres", "redis", "web", "worker", "beat", "runner", "proxy")
 
 
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    if why := docker.why_not():
-        pytest.skip(f"NOT RUN: {why}")
-    with tempfile.TemporaryDirectory(prefix="qg-compose-") as folder, docker.daemon():
-        build = Path(folder) / "build"
-        build.mkdir()
-        stand_ins = docker.images(build)
-        print("stand-ins for images of a registry:", ", ".join(stand_ins) or "none")
-        (Path(folder) / "site").mkdir()
-        running = Stack(Path(folder) / "site")
-        try:
-            running.up("--scale", "worker=2")
-            yield running
-        finally:
-            running.down()
-
-
-def all_healthy(stack: Stack) -> None:
-    state: dict[str, set[str]] = {}
-
-    def healthy() -> bool:
-        state.update({name: stack.health(name) for name in LONG_LIVED})
-        return all(found == {"healthy"} for found in state.values())
-
-    wait_until(healthy, PATIENCE_S, lambda: f"{state}\n{stack.compose('logs', '--no-color', '--tail', '30', check=False)[-6000:]}")
+def stack(site: Path) -> Iterator[Stack]:
+    running = Stack(site)
+    try:
+        running.up("--scale", "worker=2")
+        yield running
+    finally:
+        running.down()
 
 
 @pytest.fixture(scope="module")
 def people(stack: Stack) -> dict[str, Person]:
-    all_healthy(stack)
-    for login, (name, party, role) in PEOPLE.items():
-        stack.quadgate("user", "add", login, "--name", name, "--party", party, "--role", role, "--password-stdin", given=f"{PASSWORD}\n")
-    certificate = stack.folder / "secrets" / "tls_certificate"
-    return {login: Person(stack.base, certificate, login) for login in PEOPLE}
+    return sign_up(stack)
 
 
 @pytest.fixture(scope="module")
 def program(stack: Stack, people: dict[str, Person]) -> Program:
-    token = stack.quadgate("user", "token", "li.wei", "--name", "lane").split()[-1]
-    return Program(stack.base, stack.folder / "secrets" / "tls_certificate", token)
+    return automation(stack)
 
 
 @pytest.fixture(scope="module")
@@ -73,23 +40,6 @@ def engagement(program: Program, people: dict[str, Person], stack: Stack) -> str
     found = program.create(short_engagement(stack.folder).read_text(encoding="utf-8"))
     assert people["chen.jing"].agree() == people["wang.fang"].agree() == 1
     return found
-
-
-def followed(program: Program, people: dict[str, Person], attempt_id: str, strike: Any = None) -> dict[str, Any]:
-    """Follow an attempt to its end; fill in the form that it waits for; strike once when its condition holds."""
-    struck = []
-
-    def over() -> dict[str, Any] | None:
-        attempt = program.get(f"/attempts/{attempt_id}")
-        if attempt["may"]["form"]:
-            people["zhao.lei"].inspect(attempt)
-        if strike is not None and not struck and strike(attempt):
-            struck.append(True)
-        return attempt if attempt["status"] in ("finished", "canceled", "error") else None
-
-    attempt: dict[str, Any] = wait_until(over, PATIENCE_S, lambda: program.get(f"/attempts/{attempt_id}")["steps"])
-    assert strike is None or struck, attempt["problem"] or attempt["steps"]
-    return attempt
 
 
 def test_everything_is_healthy_and_the_proxy_shows_pages_but_no_numbers(stack: Stack, people: dict[str, Person]) -> None:
@@ -140,7 +90,7 @@ def test_the_second_gate_is_judged_although_broker_scheduler_and_web_are_killed(
             return False
         for victim in victims:
             stack.kill(victim)
-            wait_until(lambda: program_answers(program), PATIENCE_S, "the API answers again")
+            wait_until(program.answers, PATIENCE_S, "the API answers again")
             return False
         return True
 
@@ -168,7 +118,7 @@ def test_the_main_gate_and_the_soak_are_measured_judged_and_printed_although_a_c
         if not any(step["kind"] == "job" and step["status"] == "running" for step in attempt["steps"]):
             return False
         stack.kill(victim)
-        wait_until(lambda: program_answers(program), PATIENCE_S, lambda: f"the API answers again after the end of {victim}")
+        wait_until(program.answers, PATIENCE_S, lambda: f"the API answers again after the end of {victim}")
         return True
 
     attempt = followed(program, people, attempt_id, kill_one)
@@ -194,18 +144,13 @@ def test_a_playbook_that_dies_with_its_runner_is_tried_again(stack: Stack, progr
     assert max(step["try_no"] for step in attempt["steps"]) == 2
 
 
-def program_answers(program: Program) -> bool:
-    try:
-        return bool(program.http.get("/engagements").status_code == 200)
-    except Exception:
-        return False
-
-
-def test_a_backup_is_made_from_a_running_stack_and_an_upgrade_keeps_everything(stack: Stack, program: Program, engagement: str) -> None:
+def test_a_backup_is_made_from_a_running_stack_and_services_that_are_replaced_alone_keep_everything(
+    stack: Stack, program: Program, engagement: str
+) -> None:
     made = stack.quadgate("backup", "/tmp/copy")
     assert "whole" in made or "完整" in made
     before = program.get(f"/engagements/{engagement}")["state"]
     stack.up("--force-recreate", "--no-deps", "--scale", "worker=2", "web", "worker", "beat")
-    all_healthy(stack)
-    wait_until(lambda: program_answers(program), PATIENCE_S, "the API answers after the upgrade")
+    stack.all_healthy()
+    wait_until(program.answers, PATIENCE_S, "the API answers after the services were replaced")
     assert program.get(f"/engagements/{engagement}")["state"] == before
