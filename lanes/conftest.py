@@ -26,6 +26,7 @@ from tests.conftest import (
     state,
 )
 from tests.ports import free_port
+from tests.scenes import demo_plan
 
 __all__ = [
     "_migrated",
@@ -83,7 +84,7 @@ def short_engagement(folder: Path, plan: dict[str, Any] | None = None, **targets
     """Write the demo's engagement file with the short plan, and with further differences of the plan and other targets where asked."""
     document = yaml.safe_load((ROOT / "app/demo/engagement.yaml").read_text(encoding="utf-8"))
     document["targets"] = merged(document["targets"], {"engine": {"port": free_port()}})  # of its own: what else runs here may have the shipped one
-    document["plan"] = merged(merged(document["plan"], SHORT), plan or {})
+    document["plan"] = merged(merged(demo_plan(), SHORT), plan or {})
     document["targets"] = merged(document["targets"], targets)
     path = folder / "engagement.yaml"
     path.write_text(yaml.safe_dump(document, allow_unicode=True, sort_keys=False), encoding="utf-8")

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import yaml
 from sqlalchemy.orm import Session
 
 from app.accounts.actor import SYSTEM, Actor
@@ -27,6 +28,12 @@ from tests.people import Cast
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 64
 DEMO = (Path(__file__).parent.parent / "app" / "demo" / "engagement.yaml").read_text(encoding="utf-8")
+
+
+def demo_plan(text: str = DEMO) -> dict[str, Any]:
+    """Return the plan of a demo without what both parties expect of it: that is said of its own tiers, and whoever changes those has others."""
+    plan: dict[str, Any] = yaml.safe_load(text)["plan"]
+    return {key: value for key, value in plan.items() if key != "expected"}
 
 
 def within(s: Session) -> Transactions:

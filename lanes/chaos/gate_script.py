@@ -14,7 +14,7 @@ from gates.plan import Plan, load_yaml, parse_plan
 from gates.registry import GATES
 from tests.bundles import Evidence, Truth, g2_evidence, g3_evidence, g4_evidence, merged
 from tests.bundles.truth import FAST, SMALL
-from tests.scenes import DEMO
+from tests.scenes import DEMO, demo_plan
 from tests.unit.rack import simulate
 
 SIGNED = {"policy": {"sign_off": dict.fromkeys(GATES, "required")}}  # each gate waits for the signed report of the one before
@@ -24,7 +24,7 @@ SITE = "chaos gates"  # a site of its own: polls of one site are made together
 
 def differences() -> dict[str, Any]:
     """Return the plan as differences from the default: the demo's, with small runs, a soak of a day, and no engine or model named."""
-    demo = load_yaml(DEMO)["plan"]
+    demo = demo_plan()
     platform = {"accelerator": demo["platform"]["accelerator"]}
     return merged({**demo, "platform": platform}, SMALL, FAST, SIGNED)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from sqlalchemy import select
 
 from app.attempts.models import Attempt
@@ -22,7 +21,6 @@ from app.engagements.models import Engagement
 from app.engine.attend_key import key_of
 from app.evidence.models import EvidenceFile
 from app.kit.db import read_session, write_session
-from app.settings import ROOT
 from gates import g2_baseline, g3_main, g4_soak
 from gates.judge import judge
 from gates.model import StepKind, StepSpec
@@ -33,6 +31,7 @@ from tests.bundles.truth import merged
 from tests.engine_kit import drive, ended, make_attempt
 from tests.integration.playbook_lab import ATTEMPT, PlaybookLab, playbook_lab
 from tests.ports import free_port
+from tests.scenes import demo_plan
 
 CELLS = {"checkpoint": {"bytes": 1 << 20}, "tier_read": {"bytes": 1 << 20, "threads": 2}}
 SMALL = {
@@ -47,10 +46,9 @@ THERE = ("hbm_cold", "page_cache_cold", "engine_restarted_cold", "external_hits"
 
 
 def plan() -> Plan:
-    demo = yaml.safe_load((ROOT / "app" / "demo" / "engagement.yaml").read_text(encoding="utf-8"))["plan"]
     tiers = {"g3": {"ttft_p50_drop_min": {"tiers": [2, 4]}, "throughput_gain_band": {"tiers": [2, 4]}}, "g4": {"tier": 4}}
     short = {"g4": {"duration": "24 h", "leak": {"warmup": "4 h"}}}  # 20 s of this machine's clock
-    return parse_plan(merged(demo, {"workload": SMALL}, tiers, short))
+    return parse_plan(merged(demo_plan(), {"workload": SMALL}, tiers, short))
 
 
 def two_hosts(made: PlaybookLab) -> PlaybookLab:

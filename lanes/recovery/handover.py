@@ -26,13 +26,13 @@ from app.kit.db import new_id, read_session, write_session
 from app.plans.models import PlanRevision
 from app.settings import ROOT
 from gates.g4_soak import GATE
-from gates.plan import Plan, load_yaml, parse_plan
+from gates.plan import Plan, parse_plan
 from lanes.conftest import SHORT, merged
 from tests.conftest import _forget
 from tests.engine_kit import attempt_of, wait_for
 from tests.integration.playbook_lab import PlaybookLab
 from tests.processes import mentions
-from tests.scenes import DEMO
+from tests.scenes import demo_plan
 from tests.unit.probe.kit import kill
 
 HOST = "gpu01"
@@ -62,7 +62,7 @@ def plan(soak_s: int) -> Plan:
         "g3": limits,
         "g4": {"duration": "24 h", "gap_max": f"{GAP_H} h", **CALM},
     }
-    return parse_plan(merged(merged(load_yaml(DEMO)["plan"], SHORT), own))
+    return parse_plan(merged(merged(demo_plan(), SHORT), own))
 
 
 class Target:

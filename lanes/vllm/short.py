@@ -9,6 +9,7 @@ import yaml
 
 from lanes.conftest import ROOT, SHORT, merged
 from tests.ports import free_port
+from tests.scenes import demo_plan
 
 TIERS = [2]
 # One pair of runs says nothing about the scatter of runs, and the machine may be shared: what speaks of its calm is out of reach here. What tells a
@@ -34,8 +35,9 @@ SIMULATED = {"mount_path": "disk", "device": "disk", "transport": "local", "read
 
 def write_short(path: Path, engine: str, **targets: Any) -> Path:
     """Write the engagement file for an engine, with changes to its targets; returns the path."""
-    document = yaml.safe_load((ROOT / "app/demo/engagement-vllm-cpu.yaml").read_text(encoding="utf-8"))
-    document["plan"] = merged(document["plan"], PLAN)
+    text = (ROOT / "app/demo/engagement-vllm-cpu.yaml").read_text(encoding="utf-8")
+    document = yaml.safe_load(text)
+    document["plan"] = merged(demo_plan(text), PLAN)
     if engine == "sim":
         lab = yaml.safe_load((ROOT / "app/demo/engagement.yaml").read_text(encoding="utf-8"))
         document["targets"]["engine"] = lab["targets"]["engine"]
