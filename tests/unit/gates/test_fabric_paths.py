@@ -134,12 +134,15 @@ def test_an_engine_host_whose_survey_did_not_ask_is_no_pass(whole: dict[str, byt
     assert "gpu01 did not run nvme-list-subsys" in found.reason.en
 
 
+ASKED = {"uname": ["uname", "-a"], "nvme-list-subsys": ["nvme", "list-subsys", "-o", "json"]}
+
+
 def deployed(paths: Sequence[tuple[str | None, str]] | None, differences: dict[str, Any]) -> Evidence:
     """Return a G2 whose deployment read the paths of its engine host; None: it did not ask for them."""
     evidence = g2_evidence(plan=small_plan(differences))
     rows = [("uname", b"Linux\n"), *([] if paths is None else [("nvme-list-subsys", subsystems(paths))])]
     told = {"exit_code": 0, "timed_out": False}
-    commands = [{"name": name, "tool": name, "argv": [name], "stdout": f"{name}.out", "stderr": f"{name}.err", **told} for name, _ in rows]
+    commands = [{"name": name, "tool": name, "argv": ASKED[name], "stdout": f"{name}.out", "stderr": f"{name}.err", **told} for name, _ in rows]
     evidence.files[evidence.path("deploy", "commands.json")] = dumped(commands)
     evidence.files |= {evidence.path("deploy", f"{name}.out"): data for name, data in rows}
     return evidence

@@ -403,7 +403,7 @@ def test_what_was_not_tested_says_whether_the_order_or_the_packing_list_lacks_it
     assert packed["g1.capacity"] == "The packing list holds no drive of which the order states the capacity."
     assert packed["g1.raw.spread"] == "The packing list holds no drive."
     assert "The packing list holds no part" in told(order_changed(whole, without_readable))["g1.firmware"]
-    assert told(order_changed(whole, one_drive))["g1.drive_spread"] == "The packing list holds only one drive of each model."
+    assert told(order_changed(whole, one_drive))["g1.raw.spread"] == "The packing list holds only one drive of each model."
     ordered = told(order_changed(whole, silent_order))
     assert ordered["g1.capacity"] == "The order states no capacity of a drive."
     assert ordered["g1.firmware"] == "The order names no firmware."

@@ -180,4 +180,4 @@ def test_the_survey_asks_the_tools_that_the_host_has(tools, names):
     listed = "\tNPU ID                         : 0\n\tNPU ID                         : 5\n"
     seen = f'{{"Devices": []}}\n--- rdma\n[]\n--- tools\n{tools}--- npus\n{listed if "npu" in tools else ""}'
     commands = {c["name"] for c in survey_spec(seen, "survey", "gpu01", ["engine"], [], {})["commands"]}
-    assert commands - {"dmidecode", "dmidecode-cpu", "lspci", "kernel-log", "host-tuning"} == names
+    assert commands - {"dmidecode", "dmidecode-cpu", "lspci", "kernel-log", "host-tuning", "nvme-list-subsys"} == names

@@ -12,13 +12,13 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional
 
-from probe import cells_host, clock, engine_words, metrics, proc, reset, vitals
+from probe import cells_host, clock, engine_words, kv_files, metrics, proc, reset, vitals
 from probe.coldness import diskstats, drop_cache, mountstats, residency
 from probe.engine_control import process, tail
 from probe.engine_family import Family
 from probe.errors import ProbeError
 from probe.fatal import Watch
-from probe.files import read_json, walk_files
+from probe.files import read_json
 from probe.kernel_log import of_job
 from probe.medium import declared_names, mount_told, require_declared, transports
 from probe.port_counters import port_counters
@@ -28,7 +28,6 @@ from probe.selfexec import clean_environment
 START_S, STOP_S = 600.0, 60.0  # where the job file says nothing
 GRACE_S = 60.0  # a command that starts or stops the engine has that time of its own, and knows better why it did not come about
 COMMAND_S = 300.0  # of an injection
-SCAN_SHARE = 20  # the KV directory is walked at most a twentieth of the time
 FOUND = ("fs_type", "source", "mount_point", "dir", "files", "bytes", "resident_bytes", "pages", "resident_pages", "page_bytes")
 Sleep = Callable[[float], None]
 
@@ -55,7 +54,7 @@ class LocalHost:
         self._last: Optional[Dict[str, Any]] = None
         self._told: List[Dict[str, Any]] = []
         self._lock = threading.Lock()
-        self._kv: Dict[str, Any] = {"bytes": None, "next": 0.0}
+        self._growth = kv_files.Growth(self.kv_dirs)
 
     def process(self) -> Optional[Dict[str, Any]]:
         """Return {pid, start_ticks, boot_id} of the living engine, or None."""
@@ -142,27 +141,11 @@ class LocalHost:
 
     def kv_size(self) -> Dict[str, int]:
         """Return {files, bytes} of the KV directories."""
-        files = size = 0
-        for folder in self.kv_dirs:
-            for name in walk_files(folder):
-                try:
-                    size += os.path.getsize(name)
-                    files += 1
-                except OSError:
-                    continue
-        return {"files": files, "bytes": size}
+        return kv_files.size(self.kv_dirs)
 
     def sync(self) -> None:
         """Put the files of the KV directories on the medium."""
-        for name in (name for folder in self.kv_dirs if os.path.isdir(folder) for name in walk_files(folder)):
-            try:
-                fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
-                continue
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+        kv_files.sync(self.kv_dirs)
 
     def drop(self) -> List[Dict[str, Any]]:
         """Empty the page cache for every KV directory; return what is resident then."""
@@ -235,25 +218,9 @@ class LocalHost:
     def sample(self) -> Dict[str, Any]:
         """Return what a line of telemetry.jsonl holds of this host."""
         found = self.process() or self._last
-        row: Dict[str, Any] = {"engine": engine_row(found, self.family), "host": vitals.host_row(), "kv_dir_bytes": self._kv_bytes()}
+        row: Dict[str, Any] = {"engine": engine_row(found, self.family), "host": vitals.host_row(), "kv_dir_bytes": self._growth.bytes()}
         row.update(gpus=vitals.accelerators(), nics=vitals.ports(), drives=vitals.drives())
         return dict(row, counters=self.watch.values(), counters_age_s=self.watch.ages())
-
-    def _kv_bytes(self) -> Optional[int]:
-        began = time.monotonic()
-        if began >= self._kv["next"]:
-            total = 0
-            for folder in self.kv_dirs:
-                for n, name in enumerate(walk_files(folder)):
-                    try:
-                        total += os.path.getsize(name)
-                    except OSError:
-                        continue
-                    if n % 100 == 99:
-                        time.sleep(0)  # lets the load go first
-            self._kv = {"bytes": total, "next": time.monotonic() + SCAN_SHARE * (time.monotonic() - began)}
-        value: Optional[int] = self._kv["bytes"]
-        return value
 
     def inject(self, label: str, verb: str) -> Optional[int]:
         """Run the start or stop command of a planned disturbance; return its exit code.
