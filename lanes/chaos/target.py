@@ -23,6 +23,7 @@ DOCUMENTS = ("engine.json", "arm.json", "client.json", "workload.json")
 PACED = ("records.jsonl", "telemetry.jsonl")
 BESIDE = ("phases.jsonl", "coldness.jsonl", "counters.jsonl")
 EVENTS = "events.jsonl"
+KERNEL = "kernel.jsonl"  # the host's log: read once before the load of each boot, and behind it
 ONCE = ("store", "cool")  # phases that no later boot does again
 RUN_S, SOAK_MAX_S = 1.0, 6.0  # in which a run is replayed, and a soak at the longest
 
@@ -117,6 +118,8 @@ def _replay(job):
         for name in BESIDE:
             put(job, name, [row for row in rows[name] if not _ends_the_load(row)])
             rows[name] = [row for row in rows[name] if _ends_the_load(row)]
+    kernel = read_rows(os.path.join(script, KERNEL)) if is_soak else []
+    put(job, KERNEL, kernel[:1])
     begin, seconds, written = time.monotonic(), float(job.spec["soak"]["seconds"]) if is_soak else RUN_S, dict.fromkeys(paced, 0)
     while any(written[name] < len(paced[name]) for name in paced):
         share = min(1.0, (time.monotonic() - begin) / seconds)
@@ -127,6 +130,7 @@ def _replay(job):
         job.sleep(0.1)
     for name in BESIDE:
         put(job, name, rows[name])
+    put(job, KERNEL, kernel[1:])
     if not is_soak:
         end_by_its_clock(rows["phases.jsonl"])
     put(job, EVENTS, read_rows(os.path.join(script, EVENTS)) if is_soak else [])  # the sentinel's windows
