@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 REQUESTS, POINTS = 1_000_000, 3_000_000
 HOURS, TIER, NS = 72, 16, 10**9
 MOST_RATIO, MOST_MB, MOST_CURVE = 2.0, 500, 1.25  # curve: time at full size over ten times the time at a tenth
+ROTATING, WINDOW = 160, 17  # prompts of the load, and those of the sentinel's window, which come first
 TRIES = 3  # the fastest counts: what is slower is the machine's
 
 
@@ -140,7 +141,8 @@ def _make(bundle: Path, share: float) -> None:
     from gates.canonical import sha256_hex
     from gates.plan import parse_plan
     from tests.bundles import g4_evidence
-    from tests.bundles.evidence import HOST
+    from tests.bundles.evidence import BOOT, HOST
+    from tests.bundles.kernel import reading
 
     hours = HOURS * share  # a tenth of the size is a tenth of the time: the same samples an hour
     soak = {"duration": f"{hours:g} h", "leak": {"warmup": f"{hours / 12:g} h"}, "window": f"{share:g} h"}
@@ -156,9 +158,14 @@ def _make(bundle: Path, share: float) -> None:
     samples = int(POINTS * share / _points(likes))
     lasting = int(hours * 3600 * NS)
     end = first + lasting + 60 * NS
-    evidence.lines("soak", "phases.jsonl", lambda rows: [{**r, "ended_ns": end} if r["phase"] == "soak" else r for r in rows])
+    evidence.lines("soak", "phases.jsonl", lambda rows: [_lasting(r, end, requests) for r in rows])
     total = len(before) + requests
-    evidence.json("soak", "exit.json", lambda d: {**d, "records": total, "last_seq": total - 1})
+    over = {"ended_ns": end + NS, "records": total, "last_seq": total - 1}
+    evidence.json("soak", "exit.json", lambda d: {**d, "ended_wall_ns": d["ended_wall_ns"] - d["ended_ns"] + over["ended_ns"], **over})
+    stamps = {"answers": requests, "stamped": requests}
+    evidence.json("soak", "client.json", lambda d: {**d, "server_stamps": stamps, "receipts": {**d["receipts"], "kernel": 10 * requests}})
+    readings = [reading(moment, BOOT, begins=not n) for n, moment in enumerate((first - NS, first + lasting // 2, end))]
+    evidence.lines("soak", "kernel.jsonl", lambda _: readings, renumber=True)
     folder = bundle / "evidence" / "soak" / HOST
     folder.mkdir(parents=True, exist_ok=True)
     skip = {evidence.path("soak", "records.jsonl"), evidence.path("soak", "telemetry.jsonl")}
@@ -187,6 +194,11 @@ def _of_so_many(row: dict[str, Any], times: float) -> dict[str, Any]:
     return {**row, "metrics": {name: str(round(float(value) * times)) for name, value in row["metrics"].items()}}
 
 
+def _lasting(row: dict[str, Any], end: int, requests: int) -> dict[str, Any]:
+    """Return a phase; that of the load with its end and its requests."""
+    return row if row["phase"] != "soak" else {**row, "ended_ns": end, "detail": {**row["detail"], "requests": requests}}
+
+
 def _points(row: dict[str, Any]) -> int:
     """Return how many values a sample carries."""
     return sum(len(v) if isinstance(v, dict) else 1 for v in row.values())
@@ -208,7 +220,7 @@ def _journals(before: list[dict[str, Any]], requests: int, like: dict[str, Any],
             yield _RECORD % (
                 len(head) + n,
                 end,
-                n % 160,
+                ROTATING + n if n < WINDOW else (n - WINDOW) % ROTATING,
                 n * 2654435761 % 2**64,
                 sent,
                 sent,
